@@ -1,0 +1,248 @@
+"""Where thinc meets torch: token vectors of documents in, padded rows to the head, gradients back.
+
+The token vectors of a whole batch are one flat leaf tensor (T, D); rows are gathered from it by index,
+so that windows may overlap and autograd adds up what each token gets from all of its rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Callable, Iterable, Iterator, List, Optional, Tuple
+
+import numpy
+import torch
+from spacy.tokens import Doc
+from thinc.api import Model
+from thinc.types import Floats2d
+from thinc.util import torch2xp, xp2torch
+from torch import Tensor
+
+from .batch import DOC, END, OWN_END, OWN_START, START, RowGold, SpanBatch, SpanPrediction
+from .contract import Gold, SpanModule, Tokens
+from .errors import Errors
+from .shim import ModuleShim
+from .words import word_keys
+
+SpanTableModel = Model[SpanBatch, Any]
+
+
+@dataclass
+class Head:
+    """How to make a head, and what the component has to know about it."""
+
+    maker: Callable[..., SpanModule]  # called with width= and n_labels=
+    flat: bool  # learns and finds no nested spans
+    max_width: Optional[int]  # widest span it can find; None: no bound
+    needs_keys: bool  # reads word keys
+
+
+def span_table_model(
+    tok2vec: Optional[Model[List[Doc], List[Floats2d]]],
+    maker: Callable[..., SpanModule],
+    *,
+    flat: bool = False,
+    max_width: Optional[int] = None,
+    needs_keys: bool = False,
+    learn_rate_scale: float = 1.0,
+) -> SpanTableModel:
+    """The model of a component: tok2vec, then a head. Without a tok2vec it is only a part for
+    another architecture, which takes the head out by `head_of`."""
+    model: SpanTableModel = Model(
+        "span_table",
+        forward,
+        init=init,
+        layers=[] if tok2vec is None else [tok2vec],
+        shims=[ModuleShim(maker, learn_rate_scale=learn_rate_scale)],
+        dims={"nI": None, "nO": None},
+        refs={"tok2vec": tok2vec},
+        attrs={"flat": flat, "max_width": max_width, "needs_keys": needs_keys},
+    )
+    # Hooks for the component's `initialize`; thinc leaves functions out when it stores attributes.
+    model.attrs["prepare"] = prepare
+    if needs_keys:
+        model.attrs["learn_words"] = learn_words
+    return model
+
+
+def head_of(model: SpanTableModel) -> Head:
+    """The head of a model that any of our architectures built."""
+    if model.name != "span_table":
+        raise ValueError(Errors.S008.format(name="model"))
+    attrs = model.attrs
+    return Head(model.shims[0].maker, attrs["flat"], attrs["max_width"], attrs["needs_keys"])
+
+
+def init(model: SpanTableModel, X: Optional[SpanBatch] = None, Y: Any = None) -> None:
+    """Initialize the tok2vec and build the head; the component has set `nO` to its labels."""
+    tok2vec = model.get_ref("tok2vec")
+    tok2vec.initialize(X.docs if X is not None else None)
+    model.set_dim("nI", tok2vec.get_dim("nO"))
+    model.shims[0].build(width=model.get_dim("nI"), n_labels=model.get_dim("nO"))
+
+
+def prepare(model: SpanTableModel, batch: SpanBatch) -> None:
+    """Show the head a sample of the training data, if it wants to see one."""
+    module: SpanModule = model.shims[0].module
+    if type(module).prepare is SpanModule.prepare or not len(batch.rows):
+        return
+    assert batch.gold is not None
+    rows = numpy.arange(len(batch.rows))
+    with torch.no_grad():
+        flat = flatten(model, model.get_ref("tok2vec").predict(batch.docs))
+        module.prepare(
+            gather(flat, batch, rows), gather_gold(batch.gold, batch, rows, flat.device)
+        )
+
+
+def learn_words(model: SpanTableModel, docs: Iterable[Doc]) -> None:
+    """Tell the head the words of the training data and how often each occurs."""
+    counts: Counter = Counter()
+    for keys in word_keys(docs):
+        counts.update(keys.tolist())
+    shim: ModuleShim = model.shims[0]
+    shim.module.learn_words(
+        torch.tensor(list(counts), dtype=torch.int64, device=shim.device),
+        torch.tensor(list(counts.values()), dtype=torch.int64, device=shim.device),
+    )
+
+
+def forward(model: SpanTableModel, batch: SpanBatch, is_train: bool) -> Tuple[Any, Callable]:
+    """The loss of a batch with gold in training, otherwise the spans found."""
+    tokvecs, backprop_tokvecs = model.get_ref("tok2vec")(batch.docs, is_train)
+    if is_train:
+        return train_rows(model, batch, tokvecs, backprop_tokvecs)
+    return predict_rows(model, batch, tokvecs), lambda d_output: []
+
+
+def train_rows(
+    model: SpanTableModel,
+    batch: SpanBatch,
+    tokvecs: List[Floats2d],
+    backprop_tokvecs: Callable[[List[Floats2d]], Any],
+) -> Tuple[Any, Callable]:
+    assert batch.gold is not None
+    module: SpanModule = model.shims[0].module
+    module.train()
+    flat = flatten(model, tokvecs).requires_grad_(True)  # (T, D)
+    groups = list(group_rows(module, batch))
+    with torch.enable_grad():
+        loss = flat.new_zeros(()) + 0.0 * flat[0, 0]  # a batch without annotation still flows back
+        for rows in groups:
+            tokens = gather(flat, batch, rows)
+            gold = gather_gold(batch.gold, batch, rows, flat.device)
+            # Heads reduce over rows in their own way; groups count by their share of the rows.
+            loss = loss + module(tokens, gold) * (len(rows) / len(batch.rows))
+
+    def backprop(d_loss: Any) -> Any:
+        loss.backward()
+        d_flat = torch2xp(flat.grad)  # (T, D)
+        return backprop_tokvecs(split(d_flat, tokvecs))
+
+    return torch2xp(loss.detach()), backprop
+
+
+def predict_rows(
+    model: SpanTableModel, batch: SpanBatch, tokvecs: List[Floats2d]
+) -> SpanPrediction:
+    module: SpanModule = model.shims[0].module
+    module.eval()
+    spans = [numpy.zeros((0, 4), dtype="int64")]
+    scores = [numpy.zeros((0,), dtype="float32")]
+    row_ids = [numpy.zeros((0,), dtype="int64")]
+    with torch.inference_mode():
+        flat = flatten(model, tokvecs)  # (T, D)
+        thresholds = torch.from_numpy(batch.thresholds).to(flat.device)  # (C,)
+        for rows in group_rows(module, batch):
+            found = module.decode(module.encode(gather(flat, batch, rows)), thresholds)
+            spans.append(found.spans.cpu().numpy())
+            scores.append(found.scores.float().cpu().numpy())
+            row_ids.append(rows[spans[-1][:, 0]])
+    return to_documents(
+        batch.rows, numpy.concatenate(row_ids), numpy.concatenate(spans), numpy.concatenate(scores)
+    )
+
+
+def to_documents(
+    rows: numpy.ndarray, row_ids: numpy.ndarray, spans: numpy.ndarray, scores: numpy.ndarray
+) -> SpanPrediction:
+    """Spans in row coordinates (N, 4) as spans in documents; each row answers only for its own starts."""
+    at = rows[row_ids]  # (N, 5)
+    table = numpy.stack(
+        [at[:, DOC], spans[:, 1] + at[:, START], spans[:, 2] + at[:, START], spans[:, 3]], axis=1
+    )  # (N, 4)
+    own = (table[:, 1] >= at[:, OWN_START]) & (table[:, 1] < at[:, OWN_END])
+    table, scores = table[own], scores[own]
+    order = numpy.lexsort((table[:, 3], table[:, 2], table[:, 1], table[:, 0]))
+    return SpanPrediction(table[order], scores[order])
+
+
+def flatten(model: SpanTableModel, tokvecs: List[Floats2d]) -> Tensor:
+    """All token vectors of the batch.  (T, D)
+
+    Documents without tokens are left out: a transformer listener gives them no width."""
+    flat = xp2torch(model.ops.xp.concatenate([vectors for vectors in tokvecs if len(vectors)]))
+    if flat.shape[1] != model.get_dim("nI"):
+        raise ValueError(Errors.S006.format(got=flat.shape[1], expected=model.get_dim("nI")))
+    return flat
+
+
+def split(d_flat: Any, tokvecs: List[Floats2d]) -> List[Floats2d]:
+    """The inverse of `flatten`, for gradients."""
+    bounds = numpy.cumsum([0] + [len(vectors) for vectors in tokvecs])
+    return [d_flat[a:b] for a, b in zip(bounds[:-1], bounds[1:])]
+
+
+def group_rows(module: SpanModule, batch: SpanBatch) -> Iterator[numpy.ndarray]:
+    """Row numbers in groups of like length, none of which needs more cells than the budget."""
+    lengths = batch.rows[:, END] - batch.rows[:, START]
+    order = numpy.argsort(-lengths, kind="stable")
+    first = 0
+    while first < len(order):
+        longest = int(lengths[order[first]])
+        n_rows = max(1, batch.max_cells // max(1, module.cells(longest)))
+        # A group ends early where rows get much shorter: padding costs more than another step.
+        fits = lengths[order[first : first + n_rows]] * 2 >= longest - 8
+        yield order[first : first + int(fits.sum())]
+        first += int(fits.sum())
+
+
+def gather(flat: Tensor, batch: SpanBatch, rows: numpy.ndarray) -> Tokens:
+    """The padded rows with these numbers.  (B, L, D)"""
+    at = batch.rows[rows]
+    lengths = at[:, END] - at[:, START]
+    steps = numpy.arange(int(lengths.max()))  # (L,)
+    mask = steps < lengths[:, None]  # (B, L)
+    doc_starts = numpy.cumsum([0] + [len(doc) for doc in batch.docs])
+    index = numpy.where(mask, (doc_starts[at[:, DOC]] + at[:, START])[:, None] + steps, 0)
+    on_device = torch.from_numpy(index).to(flat.device)  # (B, L)
+    mask_on_device = torch.from_numpy(mask).to(flat.device)  # (B, L)
+    x = torch.nn.functional.embedding(on_device, flat)  # (B, L, D)
+    if not mask.all():
+        x = x.masked_fill(~mask_on_device[:, :, None], 0.0)
+    keys = None
+    if batch.keys is not None:
+        flat_keys = numpy.concatenate(batch.keys)  # (T,)
+        keys = torch.from_numpy(numpy.where(mask, flat_keys[index], 0)).to(flat.device)
+    return Tokens(x, mask_on_device, lengths.tolist(), keys)
+
+
+def gather_gold(
+    gold: RowGold, batch: SpanBatch, rows: numpy.ndarray, device: torch.device
+) -> Gold:
+    """The annotation of the rows with these numbers, renumbered from 0."""
+    new_number = numpy.full(len(batch.rows), -1)
+    new_number[rows] = numpy.arange(len(rows))
+    number = new_number[gold.spans[:, 0]]  # (N,)
+    table = numpy.column_stack([number, gold.spans[:, 1:]])
+    outer = table[(number >= 0) & gold.outer]
+    inner = table[(number >= 0) & ~gold.outer]
+    known: Optional[Tensor] = None
+    if gold.known is not None:
+        longest = max(len(gold.known[row]) for row in rows)
+        padded = numpy.ones((len(rows), longest), dtype=bool)
+        for i, row in enumerate(rows):
+            padded[i, : len(gold.known[row])] = gold.known[row]
+        known = torch.from_numpy(padded).to(device)
+    spans = torch.from_numpy(numpy.concatenate([outer, inner])).to(device)
+    return Gold(spans, len(outer), known)

@@ -1,0 +1,20 @@
+"""`python -m spacy spanner ...`: spaCy loads this module by entry point and finds the commands.
+
+Command modules import what they need when they run, so that `--help` stays fast.
+"""
+
+import typer
+from spacy.cli._util import app as spacy_app
+
+from .check import check_cli
+from .convert import convert_cli
+from .render import render_cli
+
+HELP = "Nested and flat entities with spacy-spanner: prepare data, look at it, look at predictions."
+
+spanner = typer.Typer(name="spanner", help=HELP, no_args_is_help=True, rich_markup_mode=None)
+spanner.command("convert")(convert_cli)
+spanner.command("check")(check_cli)
+spanner.command("render")(render_cli)
+
+spacy_app.add_typer(spanner)

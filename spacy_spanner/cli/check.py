@@ -1,0 +1,134 @@
+"""`spacy spanner check`: what is in a corpus, and what will go wrong in training on it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Dict, Optional
+
+import typer
+from wasabi import msg
+
+if TYPE_CHECKING:
+    from ..corpus.stats import Settings, Stats
+
+
+class Gold(str, Enum):
+    spans = "spans"
+    ents = "ents"
+
+
+def check_cli(
+    corpus: Path = typer.Argument(..., help="A .spacy file or a folder of them", exists=True),
+    dev: Optional[Path] = typer.Option(None, "--dev", "-d", help="Development data", exists=True),
+    config: Optional[Path] = typer.Option(
+        None, "--config", "-c", help="Training config to take the settings from", exists=True
+    ),
+    spans_key: Optional[str] = typer.Option(None, "--spans-key", "-sk", help="Span group  [sc]"),
+    output: Optional[Gold] = typer.Option(None, "--output", help="Which annotation  [spans]"),
+    max_width: Optional[int] = typer.Option(None, "--max-width", min=1, help="Widest span, in tokens"),
+    window: Optional[int] = typer.Option(None, "--window", min=1, help="Tokens of a row  [256]"),
+    overlap: Optional[int] = typer.Option(
+        None, "--overlap", min=0, help="Tokens that rows of a long text share  [64]"
+    ),
+    json_path: Optional[Path] = typer.Option(None, "--json", help="Write everything as JSON here"),
+) -> None:
+    """Look at a corpus before training on it.
+
+    Prints labels, nesting, span widths, what the configured width and window can hold, and warnings that
+    say what to do. Ends with an error only where there is nothing to train on.
+    """
+    import srsly
+
+    from ..corpus.advice import advice
+    from ..corpus.record import CorpusError
+    from ..corpus.settings import settings_from_config
+    from ..corpus.stats import Settings, corpus_stats
+
+    given: Dict[str, Any] = {
+        "spans_key": spans_key,
+        "output": output.value if output else None,
+        "max_width": max_width,
+        "window": window,
+        "overlap": overlap,
+    }
+    try:
+        settings = settings_from_config(config) if config else Settings()
+        settings = replace(settings, **{k: v for k, v in given.items() if v is not None})
+        if settings.overlap >= settings.window:
+            raise typer.BadParameter("--overlap must be less than --window")
+        train_stats = corpus_stats(corpus, settings)
+        dev_stats = corpus_stats(dev, settings) if dev else None
+    except CorpusError as error:
+        msg.fail("This corpus cannot be used as it is", str(error), exits=1)
+    warnings = advice(train_stats, settings, dev_stats)
+    print_labels(train_stats, dev_stats)
+    print_stats(train_stats, dev_stats)
+    print_limits(train_stats, settings)
+    msg.divider("Advice")
+    for warning in warnings:
+        msg.warn(warning)
+    if not warnings:
+        msg.good("Nothing to complain about")
+    if json_path:
+        report = {
+            "train": train_stats.as_dict(),
+            "dev": dev_stats.as_dict() if dev_stats else None,
+            "settings": vars(settings),
+            "warnings": warnings,
+        }
+        srsly.write_json(json_path, report)
+
+
+def print_labels(train: Stats, dev: Optional[Stats]) -> None:
+    msg.divider("Labels")
+    names = [*(label for label, _ in train.labels.most_common())]
+    names += sorted(set(dev.labels) - set(names)) if dev else []
+    rows = []
+    for name in names:
+        row = [name, f"{train.labels[name]:,}"]
+        row.append(f"{100 * train.labels[name] / max(train.spans, 1):.1f}")
+        rows.append([*row, f"{dev.labels[name]:,}"] if dev else row)
+    header = ["Label", "Train", "%", "Dev"] if dev else ["Label", "Spans", "%"]
+    msg.table(rows, header=header, divider=True, aligns=("l", *"rrr"[: len(header) - 1]))
+
+
+def print_stats(train: Stats, dev: Optional[Stats]) -> None:
+    msg.divider("Documents and spans")
+    columns = [train, dev] if dev else [train]
+    rows = [
+        ("Documents", *(f"{s.docs:,}" for s in columns)),
+        ("  not annotated", *(f"{s.docs_unannotated:,}" for s in columns)),
+        ("Tokens", *(f"{s.tokens:,}" for s in columns)),
+        ("  longest document", *(f"{s.longest_doc:,}" for s in columns)),
+        ("Spans", *(f"{s.spans:,}" for s in columns)),
+        ("  nested", *(f"{s.nested:,}" for s in columns)),
+        ("  deepest nesting", *(f"{s.max_depth}" for s in columns)),
+        ("  crossing", *(f"{s.crossing:,}" for s in columns)),
+        ("  twice the same", *(f"{s.duplicates:,}" for s in columns)),
+        ("  two labels", *(f"{s.two_labels:,}" for s in columns)),
+        ("  white space at an edge", *(f"{s.blank_edges:,}" for s in columns)),
+        ("  punctuation at an edge", *(f"{s.punct_edges:,}" for s in columns)),
+    ]
+    header = ["", "Train", "Dev"] if dev else ["", "Count"]
+    msg.table(rows, header=header, divider=True, aligns=("l", *"rr"[: len(columns)]))
+
+
+def print_limits(train: Stats, settings: Settings) -> None:
+    from ..corpus.stats import SHARES
+
+    msg.divider("Widths (tokens)")
+    rows = [(f"{share} %", train.width_for(share)) for share in SHARES]
+    msg.table(rows, header=["Spans held", "by width"], divider=True, aligns=("r", "r"))
+    spans = max(train.spans, 1)
+    if settings.max_width is None:
+        msg.info("No max_width: spans of any width can be found")
+    else:
+        held = 100 * (1 - train.too_wide / spans)
+        msg.info(f"max_width = {settings.max_width} holds {held:.2f} % of the spans")
+    held = 100 * (1 - train.cut / spans)
+    msg.info(
+        f"window = {settings.window}, overlap = {settings.overlap} hold {held:.2f} % of the spans; "
+        f"{train.docs_cut:,} documents are longer than the window"
+    )

@@ -1,0 +1,94 @@
+"""What every head promises: a table of spans in, a table of spans out.
+
+Axes used here and in every torch file: B rows, L tokens, D width, C labels, N spans, W widths.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Dict, List, Optional
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass
+class Tokens:
+    """A padded batch of rows. A row is a stretch of tokens that is scored at once."""
+
+    x: Tensor  # (B, L, D) token vectors, zero where padded
+    mask: Tensor  # (B, L) bool, True for real tokens; always a prefix of the row
+    lengths: List[int]  # (B,) on the host, so that packing needs no device read
+    keys: Optional[Tensor] = None  # (B, L) int64 word keys, only for heads that ask for them
+    parts: Dict[str, Tensor] = field(default_factory=dict)  # what `encode` hands to `loss` and `decode`
+
+    def with_states(self, x: Tensor, **parts: Tensor) -> Tokens:
+        """The same rows with other token vectors."""
+        return replace(self, x=x, parts=parts)
+
+
+@dataclass
+class Gold:
+    """The annotation of a padded batch."""
+
+    spans: Tensor  # (N, 4) int64: row, start, end (exclusive), label; outermost spans first, no duplicates
+    n_outer: int  # how many of them are outermost: no two of those share a token
+    known: Optional[Tensor] = None  # (B, L) bool: annotated tokens; None where all are
+
+    @property
+    def flat(self) -> Tensor:
+        """What a head without nesting learns: the outermost spans.  (n_outer, 4)"""
+        return self.spans[: self.n_outer]
+
+
+@dataclass
+class Decoded:
+    """What a head found."""
+
+    spans: Tensor  # (N, 4) int64: row, start, end (exclusive), label
+    scores: Tensor  # (N,) float: probabilities in 0..1
+
+
+class SpanModule(nn.Module):
+    """Base of every head. A subclass implements `loss` and `decode`, and `encode` if it has
+    contextual layers of its own above the token vectors."""
+
+    def __init__(self, *, width: int, n_labels: int, output_width: Optional[int] = None):
+        super().__init__()
+        self.width = width  # D of the token vectors it reads
+        self.n_labels = n_labels
+        self.output_width = width if output_width is None else output_width  # D of what `encode` gives
+
+    def encode(self, tokens: Tokens) -> Tokens:
+        """Own contextual layers. The result's `x` is what a bundled partner head reads."""
+        return tokens
+
+    def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
+        """Scalar training loss; no host read of a device value on the way."""
+        raise NotImplementedError
+
+    def decode(self, encoded: Tokens, thresholds: Tensor) -> Decoded:
+        """Spans whose score is over the threshold of their label (C,), in no particular order."""
+        raise NotImplementedError
+
+    def prepare(self, tokens: Tokens, gold: Gold) -> None:
+        """Look at a sample of the training data before the first step, for a better start."""
+
+    def learn_words(self, keys: Tensor, counts: Tensor) -> None:
+        """Meet the words of the training data (K,) and how often each occurs (K,), once before
+        training. Only heads that read word keys are asked."""
+
+    def cells(self, length: int) -> int:
+        """How many numbers one row of this length needs at the widest point, for batching rows."""
+        return length * max(self.n_labels, 1)
+
+    def forward(self, tokens: Tokens, gold: Gold) -> Tensor:
+        return self.loss(self.encode(tokens), gold)
+
+
+def empty_decoded(like: Tensor) -> Decoded:
+    """Nothing found, on the device of `like`."""
+    return Decoded(
+        torch.zeros((0, 4), dtype=torch.int64, device=like.device),
+        torch.zeros((0,), dtype=torch.float32, device=like.device),
+    )

@@ -1,0 +1,105 @@
+"""brat standoff: a text file and an .ann file of the same name with T (span) and R (relation) lines."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Dict, Iterator, List, Tuple
+
+from ..errors import Errors
+from .record import CorpusError, Place, RawRelation, RawSpan, Record, checked_span, numbered_lines
+
+OFFSETS = re.compile(r"(\d+) (\d+)$")
+ARGUMENTS = re.compile(r"(\S+) Arg1:(\S+) Arg2:(\S+)$")
+DISCONTINUOUS = "discontinuous spans"
+
+
+def brat_pairs(path: Path) -> List[Tuple[Path, Path]]:
+    """The text files below a folder (or the one named by either of its two files) and their .ann."""
+    texts = sorted(path.rglob("*.txt")) if path.is_dir() else [path.with_suffix(".txt")]
+    if not texts:
+        raise CorpusError(Errors.S029.format(path=path, reason="no .txt files in this folder"))
+    pairs = [(text, text.with_suffix(".ann")) for text in texts]
+    for text, annotation in pairs:
+        for file, other in ((text, annotation), (annotation, text)):
+            if not file.is_file():
+                reason = f"this file is missing beside {other.name}"
+                raise CorpusError(Errors.S029.format(path=file, reason=reason))
+    return pairs
+
+
+def read_brat(path: Path) -> Iterator[Record]:
+    """One document a text file. Discontinuous spans and relations to them, or to events, are left out
+    and counted; lines of other kinds (events, attributes, notes) are counted too."""
+    for text_path, ann_path in brat_pairs(path):
+        text = read_text(text_path)
+        yield read_annotation(ann_path, text, text_path.stem)
+
+
+def read_text(path: Path) -> str:
+    """The text with its line ends as they are: brat's offsets count every character."""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        Place(path, 1).fail(f"not UTF-8 ({error.reason} at byte {error.start} of the file)")
+
+
+def read_annotation(path: Path, text: str, doc_id: str) -> Record:
+    spans: List[RawSpan] = []
+    positions: Dict[str, int] = {}  # T id -> position in spans, -1 where left out
+    relation_lines: List[Tuple[Place, str]] = []
+    skipped: Counter[str] = Counter()
+    for place, line in numbered_lines(path):
+        name, _, rest = line.partition("\t")
+        if not line.strip():
+            continue
+        if name in positions:
+            place.fail(f"{name} is there twice")
+        if name[0] == "T":
+            label, _, offsets = rest.partition("\t")[0].partition(" ")
+            if ";" in offsets:
+                positions[name] = -1
+                skipped[DISCONTINUOUS] += 1
+                continue
+            positions[name] = len(spans)
+            spans.append(text_bound(place, label, offsets, rest.partition("\t")[2], text))
+        elif name[0] == "R":
+            relation_lines.append((place, rest))
+        elif name[0] in "EAMN#*":
+            skipped[f"lines of kind {name[0]}"] += 1
+        else:
+            place.fail(f"expected a line that begins with T, R, E, A, M, N, # or *, found {line!r:.60}")
+    relations: List[RawRelation] = []
+    for place, rest in relation_lines:  # after all spans: brat does not order its lines
+        relations.extend(read_relation(place, rest, positions, skipped))
+    return Record(Place(path, 1), None, text, spans, relations, doc_id, dict(skipped))
+
+
+def text_bound(place: Place, label: str, offsets: str, covered: str, text: str) -> RawSpan:
+    match = OFFSETS.match(offsets)
+    if match is None:
+        place.fail(f"expected 'T1<tab>Label start end<tab>text', found the offsets {offsets!r}")
+    start, end = int(match[1]), int(match[2])
+    span = checked_span(place, start, end, label, length=len(text), unit="character")
+    found = text[start:end]
+    # brat writes a blank where the text has a line end
+    if covered and " ".join(covered.split()) != " ".join(found.split()):
+        place.fail(f"the span reads {covered!r}, but characters {start} to {end} are {found!r}")
+    return span
+
+
+def read_relation(
+    place: Place, rest: str, positions: Dict[str, int], skipped: Counter[str]
+) -> Iterator[RawRelation]:
+    match = ARGUMENTS.match(rest.strip())
+    if match is None:
+        place.fail(f"expected 'R1<tab>Label Arg1:T1 Arg2:T2', found {rest!r}")
+    label, head, tail = match.groups()
+    for name in (head, tail):
+        if name[0] == "T" and name not in positions:
+            place.fail(f"the relation names {name}, which is not in the file")
+    if min(positions.get(head, -1), positions.get(tail, -1)) < 0:
+        skipped["relations to events or discontinuous spans"] += 1
+        return
+    yield positions[head], positions[tail], label

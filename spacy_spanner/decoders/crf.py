@@ -1,0 +1,156 @@
+"""Linear-chain CRF: likelihood, best path and exact span probabilities (Ji et al. 2022, eq. 8-11).
+
+Axes: B rows, L tokens, C labels, K tags, N spans. Masks are prefixes of their rows.
+"""
+
+from __future__ import annotations
+
+from typing import List, Optional, Tuple
+
+import torch
+from torch import Tensor, nn
+
+from .tags import TagScheme
+
+# Added to what is not allowed: nothing survives it, and unlike -inf it gives no NaN gradient.
+FORBIDDEN = -1e4
+
+
+class CRF(nn.Module):
+    """score = start[y1] + sum of emissions + sum of trans[y_t, y_t+1] + end[yn].
+
+    Moves that the scheme does not know as well-formed are forbidden ("IO" forbids none).
+    """
+
+    def __init__(self, scheme: TagScheme):
+        super().__init__()
+        self.scheme = scheme
+        self.start = nn.Parameter(torch.zeros(scheme.n_tags))
+        self.trans = nn.Parameter(torch.zeros(scheme.n_tags, scheme.n_tags))
+        self.end = nn.Parameter(torch.zeros(scheme.n_tags))
+
+    def scores(self) -> Tuple[Tensor, Tensor, Tensor]:
+        """Start (K,), transition (K, K) and end (K,) scores with the forbidden ones filled in."""
+        return (
+            self.start.masked_fill(~self.scheme.starts, FORBIDDEN),
+            self.trans.masked_fill(~self.scheme.moves, FORBIDDEN),
+            self.end.masked_fill(~self.scheme.ends, FORBIDDEN),
+        )
+
+    def nll(
+        self, emissions: Tensor, tags: Tensor, mask: Tensor, known: Optional[Tensor] = None
+    ) -> Tensor:
+        """-log P(tags) of each row (B,); with `known` (B, L), -log of the probability of all paths
+        that agree with the tags of the known tokens. Empty rows give 0."""
+        emissions = emissions.to(_wide(emissions))
+        if known is None:
+            gold = self._path_score(emissions, tags, mask)
+        else:
+            n_tags = emissions.shape[2]
+            agrees = tags[..., None] == torch.arange(n_tags, device=tags.device)  # (B, L, K)
+            allowed = agrees | ~known[..., None]
+            gold = self._log_z(emissions.masked_fill(~allowed, FORBIDDEN), mask)
+        nll = self._log_z(emissions, mask) - gold
+        return torch.where(mask[:, 0], nll, torch.zeros_like(nll)).to(self.trans.dtype)
+
+    def viterbi(self, emissions: Tensor, mask: Tensor) -> Tuple[Tensor, Tensor]:
+        """The best tags (B, L), 0 where padded, and the score of their paths (B,)."""
+        start, trans, end = self.scores()
+        into = (
+            trans.T.contiguous()
+        )  # (K, K) by target: a maximum over the last axis is the fast one
+        best = [start + emissions[:, 0]]  # (B, K) each
+        for t in range(1, emissions.shape[1]):
+            value = (best[-1][:, None] + into).amax(2)
+            best.append(torch.where(mask[:, t, None], value + emissions[:, t], best[-1]))
+        score, tag = (best[-1] + end).max(1)
+        tags = [tag]
+        # Where a step came from is asked for the tags of the path only.
+        for t in range(emissions.shape[1] - 1, 0, -1):
+            tag = torch.where(mask[:, t], (best[t - 1] + into[tag]).argmax(1), tag)
+            tags.append(tag)
+        path = torch.stack(tags[::-1], 1)
+        return torch.where(mask, path, torch.zeros_like(path)), score
+
+    def span_marginals(self, emissions: Tensor, mask: Tensor, spans: Tensor) -> Tensor:
+        """The probability that exactly this labelled entity is there, of each span (N, 4).  (N,)
+
+        All paths up to the start that do not run into the entity, times its one inner path,
+        times all paths from the end that do not continue it.
+        """
+        wide = _wide(emissions)
+        emissions = emissions.to(wide)
+        start, trans, end = (score.to(wide) for score in self.scores())
+        places, joins = self.scheme.places, self.scheme.joins
+        forward = torch.stack(_forward(emissions, mask, start, trans), 1)  # (B, L, K)
+        order = _reverse_rows(mask)
+        backward = torch.stack(_forward(_take(emissions, order), mask, end, trans.T), 1)
+        backward = _take(backward, order)  # (B, L, K)
+
+        row, begin, stop, label = spans.unbind(1)
+        many = (stop - begin > 1).long()
+        first = self.scheme.tags_of(places[1, 1 - many], label)
+        last = self.scheme.tags_of(places[1 - many, 1], label)
+        inside = self.scheme.tags_of(places[0, 0], label)
+
+        left = forward[row, (begin - 1).clamp(min=0)] + trans.T[first]  # (N, K)
+        left = left.masked_fill(joins.T[first], FORBIDDEN).logsumexp(1)
+        entry = torch.where(begin > 0, left, start[first]) + emissions[row, begin, first]
+        lengths = mask.sum(1)[row]
+        right = backward[row, stop.clamp(max=mask.shape[1] - 1)] + trans[last]  # (N, K)
+        right = right.masked_fill(joins[last], FORBIDDEN).logsumexp(1)
+        leave = torch.where(stop < lengths, right, end[last])
+
+        loops = trans.diagonal()[self.scheme.block("I")]  # (C,)
+        sums = nn.functional.pad(emissions[..., self.scheme.block("I")] + loops, (0, 0, 1, 0))
+        sums = sums.cumsum(1)  # (B, L + 1, C) so that any inner stretch is one difference
+        middle = sums[row, stop - 1, label] - sums[row, begin + many, label]
+        middle = middle + trans[first, inside] + trans[inside, last] - loops[label]
+        middle = torch.where(stop - begin > 2, middle, trans[first, last])
+        middle = (middle + emissions[row, stop - 1, last]) * many
+        log_z = (forward[:, -1] + end).logsumexp(1)[row]
+        return (entry + middle + leave - log_z).exp().to(self.trans.dtype)
+
+    def _log_z(self, emissions: Tensor, mask: Tensor) -> Tensor:
+        start, trans, end = (score.to(emissions.dtype) for score in self.scores())
+        return (_forward(emissions, mask, start, trans)[-1] + end).logsumexp(1)
+
+    def _path_score(self, emissions: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
+        start, trans, end = (score.to(emissions.dtype) for score in self.scores())
+        emitted = emissions.gather(2, tags[..., None])[..., 0] * mask  # (B, L)
+        moved = trans[tags[:, :-1], tags[:, 1:]] * mask[:, 1:]
+        last = tags.gather(1, (mask.sum(1, keepdim=True) - 1).clamp(min=0))[:, 0]
+        return start[tags[:, 0]] + emitted.sum(1) + moved.sum(1) + end[last]
+
+
+def _wide(x: Tensor) -> torch.dtype:
+    """Sums over long rows lose digits in float32; Apple's GPUs have nothing wider."""
+    return torch.float32 if x.device.type == "mps" else torch.float64
+
+
+def _forward(emissions: Tensor, mask: Tensor, start: Tensor, trans: Tensor) -> List[Tensor]:
+    """log of the sum over all paths up to and with token t that end in tag k: L times (B, K).
+
+    One matrix product a step: the sums are taken outside log space, scaled by their maximum. Past
+    the end of a row its last sums are repeated.
+    """
+    weights = trans.exp()
+    tiny = torch.finfo(emissions.dtype).tiny
+    alpha = start + emissions[:, 0]  # (B, K)
+    alphas = [alpha]
+    for t in range(1, emissions.shape[1]):
+        peak = alpha.detach().amax(1, keepdim=True)
+        moved = ((alpha - peak).exp() @ weights).clamp(min=tiny).log() + peak
+        alpha = torch.where(mask[:, t, None], moved + emissions[:, t], alpha)
+        alphas.append(alpha)
+    return alphas
+
+
+def _reverse_rows(mask: Tensor) -> Tensor:
+    """Positions that turn each row around and leave its padding where it is.  (B, L)"""
+    place = torch.arange(mask.shape[1], device=mask.device)
+    return torch.where(mask, mask.sum(1, keepdim=True) - 1 - place, place)
+
+
+def _take(x: Tensor, order: Tensor) -> Tensor:
+    return x.gather(1, order[..., None].expand_as(x))

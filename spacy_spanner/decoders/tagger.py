@@ -1,0 +1,125 @@
+"""One tag per token, by softmax or CRF, behind one interface (Ji et al. 2022, section 3.2).
+
+Axes: B rows, L tokens, D width, C labels, K tags, N spans.
+"""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..contract import Decoded
+from .crf import CRF
+from .tags import TagScheme
+
+
+class TagLayer(nn.Module):
+    """Loss and decoding of tag logits (B, L, K), for heads that make the logits themselves."""
+
+    def __init__(
+        self,
+        *,
+        n_labels: int,
+        scheme: str = "BIO",
+        kind: str = "softmax",
+        reduction: str = "mean",
+    ):
+        super().__init__()
+        self.scheme = TagScheme(scheme, n_labels)
+        self.n_tags = self.scheme.n_tags
+        self.reduction = reduction
+        self.crf = CRF(self.scheme) if kind == "crf" else None
+
+    def loss(
+        self, logits: Tensor, mask: Tensor, gold_flat: Tensor, known: Optional[Tensor] = None
+    ) -> Tensor:
+        """Softmax: cross entropy, mean (or sum) over the known tokens. CRF: negative log-likelihood
+        of what is known, mean (or sum) over the rows."""
+        tags = self.scheme.spans_to_tags(gold_flat, (mask.shape[0], mask.shape[1]))
+        if known is not None:
+            known = known | (tags > 0)  # gold is always annotation
+        if self.crf is not None:
+            losses, counted = self.crf.nll(logits, tags, mask, known), mask[:, 0]
+        else:
+            losses = F.cross_entropy(logits.transpose(1, 2), tags, reduction="none")  # (B, L)
+            counted = mask if known is None else mask & known
+        total = (losses * counted).sum()
+        return total if self.reduction == "sum" else total / counted.sum().clamp(min=1)
+
+    def best_tags(self, logits: Tensor, mask: Tensor) -> Tensor:
+        """The most probable tags, 0 where padded.  (B, L)"""
+        if self.crf is not None:
+            return self.crf.viterbi(logits, mask)[0]
+        return logits.argmax(2) * mask
+
+    def decode(self, logits: Tensor, mask: Tensor, thresholds: Tensor) -> Decoded:
+        """The entities of the best tags with their exact probabilities, where those are over the
+        threshold of the label (C,)."""
+        spans = self.scheme.tags_to_spans(self.best_tags(logits, mask), mask)
+        if self.crf is not None:
+            scores = self.crf.span_marginals(logits, mask, spans)
+        else:
+            scores = independent_span_scores(self.scheme, logits, mask, spans)
+        keep = scores > thresholds[spans[:, 3]]
+        return Decoded(spans[keep], scores[keep])
+
+
+class Tagger(nn.Module):
+    """One linear layer from token vectors (B, L, D) to tags, and a `TagLayer`."""
+
+    def __init__(
+        self,
+        *,
+        width: int,
+        n_labels: int,
+        scheme: str = "BIO",
+        kind: str = "softmax",
+        reduction: str = "mean",
+    ):
+        super().__init__()
+        self.tags = TagLayer(n_labels=n_labels, scheme=scheme, kind=kind, reduction=reduction)
+        self.project = nn.Linear(width, self.tags.n_tags)
+
+    def loss(
+        self, x: Tensor, mask: Tensor, gold_flat: Tensor, known: Optional[Tensor] = None
+    ) -> Tensor:
+        return self.tags.loss(self.project(x), mask, gold_flat, known)
+
+    def decode(self, x: Tensor, mask: Tensor, thresholds: Tensor) -> Decoded:
+        return self.tags.decode(self.project(x), mask, thresholds)
+
+
+def independent_span_scores(
+    scheme: TagScheme, logits: Tensor, mask: Tensor, spans: Tensor
+) -> Tensor:
+    """The probability of each span (N, 4) if every tag is drawn on its own from the softmax: that
+    of all tag sequences, ill-formed ones included, which read as exactly this entity.  (N,)
+
+    A first word is B, or I where nothing open stands before it; the last is E, or I where nothing
+    after it continues; all between are I. One word may be any of these at once, or S.
+    """
+    probs = logits.softmax(2) * mask[..., None]
+    none = torch.zeros_like(probs[..., : scheme.n_labels])
+    begin, inside, end, single = (
+        probs[..., scheme.block(p)] if p in scheme.prefixes else none for p in "BIES"
+    )  # (B, L, C) each
+    # Nothing stands before the first word or after the last.
+    open_before = F.pad(begin + inside, (0, 0, 1, 0))  # (B, L + 1, C), at t: token t - 1 is open
+    continues = F.pad(inside + end, (0, 0, 0, 1))  # (B, L + 1, C)
+
+    row, start, stop, label = spans.unbind(1)
+    first, last = (row, start, label), (row, stop - 1, label)
+    shut = 1 - open_before[first]  # (N,)
+    done = 1 - continues[row, stop, label]
+    word = single[first] + begin[first] * done + end[first] * shut + inside[first] * shut * done
+    logs = logits.log_softmax(2)[..., scheme.block("I")]
+    # In float32 the differences of long sums would lose digits; Apple's GPUs have nothing wider.
+    wide = torch.float32 if logits.device.type == "mps" else torch.float64
+    sums = F.pad(logs.to(wide), (0, 0, 1, 0)).cumsum(1)  # (B, L + 1, C)
+    many = (stop - start > 1).long()
+    between = (sums[row, stop - 1, label] - sums[row, start + many, label]).exp().to(probs.dtype)
+    phrase = (begin[first] + inside[first] * shut) * between * (end[last] + inside[last] * done)
+    return torch.where(many > 0, phrase, word)

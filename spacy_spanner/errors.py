@@ -1,0 +1,62 @@
+"""Every message a user can meet, with a code that can be searched for."""
+
+from __future__ import annotations
+
+
+class Errors:
+    S001 = (
+        "Component '{name}': no gold spans under spans_key '{key}' in the training data. "
+        "Keys that are there: {keys}. Set `spans_key` of the component to one of them, "
+        "or `output = \"ents\"` if the annotation is in `doc.ents`."
+    )
+    S002 = (
+        "Component '{name}': no entities in the training data (`reference.ents` is empty or missing "
+        "everywhere). Span groups that are there: {keys}. Set `output = \"spans\"` and `spans_key` "
+        "to learn from one of them."
+    )
+    S003 = "Component '{name}': option {option} = {value!r} is not possible: {reason}."
+    S004 = (
+        "The weights of this head cannot be read: {reason}. They must be safetensors written by "
+        "spacy-spanner; a file that was changed, cut short or pickled is not loaded."
+    )
+    S005 = (
+        "The stored weights do not fit the configured head: {reason}. Load the pipeline with the "
+        "config it was saved with."
+    )
+    S006 = (
+        "The head got token vectors of width {got} but was built for width {expected}. The tok2vec "
+        "or its listener was changed after training; train the component again."
+    )
+    S007 = "The head has not been initialized. Call `nlp.initialize()` or load a trained pipeline."
+    S008 = (
+        "Component '{name}': the architecture of its model block is not one of spacy-spanner's. "
+        "Set `[components.{name}.model] @architectures` to `spacy-spanner.<Name>.v1`."
+    )
+    S020 = "{path}, line {line}: {reason}."
+    S021 = "{path}: {reason}. Say which format it is with --format: {formats}."
+    S022 = "{first} and {second} would both be written to {target}. Convert them one by one."
+    S023 = (
+        "{path}: nothing is annotated under spans_key '{key}' in any of the {docs} documents. "
+        "Keys that are there: {keys}. Name one of them with --spans-key{hint}."
+    )
+    S024 = "{pred} and {gold} do not hold the same documents: {reason}."
+    S025 = "{path} cannot be read as a .spacy file: {reason}."
+    S026 = (
+        "{path}: no component of this config has a model of spacy-spanner. Its components: {names}."
+    )
+    S027 = "{path}: no entities (`doc.ents`) in any of the {docs} documents{hint}."
+    S028 = "{path}: no documents found."
+    S029 = "{path}: {reason}."
+    S009 = (
+        "head_size = {head_size} is not possible: it must be positive, and even with `use_rope`, "
+        "which turns pairs of channels."
+    )
+    S010 = "max_width = {max_width} is not possible: use a positive number, or null for no limit."
+
+
+class Warnings:
+    SW01 = "Component '{name}': {lost} of {total} gold spans cannot be learned: {reasons}."
+    SW02 = (
+        "Component '{name}': `training.score_weights` asks for '{key}', which no component of this "
+        "pipeline can fill (this one writes {writes}), so it always counts as 0. Rename or remove it."
+    )

@@ -1,0 +1,291 @@
+"""Locate and Label (Shen et al. 2021): propose spans, move their boundaries, classify them.
+
+B rows, L tokens, W widths, D width, C labels, N gold spans, S sampled spans, K spans.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Dict, List, Literal, Optional, Tuple
+
+import torch
+from spacy.tokens import Doc
+from thinc.api import Model
+from thinc.types import Floats2d
+from torch import Tensor
+
+from ..bridge import SpanTableModel, span_table_model
+from ..contract import Decoded, Gold, SpanModule, Tokens, empty_decoded
+from ..errors import Errors
+from ..spans.geometry import adjust, apply_offsets, encode_offsets, iou, soft_weights
+from ..spans.matching import touches
+from ..spans.soft_nms import in_crossing, pad_by_row, soft_nms
+from .locate_and_label_sample import sample_seeds
+from .locate_and_label_stages import (
+    Spans,
+    SpanScorer,
+    View,
+    binary_focal,
+    class_focal,
+    offset_loss,
+    overlap_loss,
+)
+
+
+class LocateAndLabel(SpanModule):
+    """Filter, regressor and classifier (2.3-2.4), their joint loss (2.5) and decoding (2.6)."""
+
+    seed_widths: Tensor
+
+    def __init__(
+        self,
+        *,
+        width: int,
+        n_labels: int,
+        seed_lengths: List[int],
+        hidden_width: Optional[int] = None,
+        dropout: float = 0.5,
+        alpha1: float = 0.7,
+        alpha2: float = 1.0,
+        eta: float = 1.0,
+        gamma: float = 2.0,
+        negatives_per_positive: int = 5,
+        negatives_per_row: int = 2,
+        slots_per_gold: int = 24,
+        filter_threshold: float = 1 / 6,
+        offset_activation: str = "none",
+        classifier_loss: str = "ce",
+        weigh_offsets: bool = False,
+        filter_weight: float = 1.0,
+        regressor_weight: float = 0.1,
+        classifier_weight: float = 1.0,
+        nms_decay: float = 0.9,
+        nms_overlap: float = 0.6,
+        use_filter: bool = True,
+        use_regressor: bool = True,
+        use_soft_nms: bool = True,
+        drop_crossing: bool = False,
+    ):
+        super().__init__(width=width, n_labels=n_labels)
+        self.hidden = width if hidden_width is None else hidden_width
+        scorer = partial(SpanScorer, width=width, hidden=self.hidden, dropout=dropout)
+        self.filter = scorer(n_out=1) if use_filter else None
+        self.regressor = scorer(n_out=2) if use_regressor else None
+        self.classifier = scorer(n_out=n_labels + 1)  # class 0 is no entity
+        widths = torch.tensor(sorted(set(seed_lengths)))
+        self.register_buffer("seed_widths", widths, persistent=False)
+        self.max_seed = max(seed_lengths)
+        self.alpha1, self.alpha2, self.eta, self.gamma = alpha1, alpha2, eta, gamma
+        self.sample = partial(
+            sample_seeds,
+            alpha1=alpha1,
+            negatives_per_positive=negatives_per_positive,
+            negatives_per_row=negatives_per_row,
+            slots_per_gold=slots_per_gold,
+        )
+        self.filter_threshold = filter_threshold
+        self.offset_activation = offset_activation
+        self.class_gamma = gamma if classifier_loss == "focal" else 0.0
+        self.weigh_offsets = weigh_offsets
+        self.loss_weights = {
+            "filter": filter_weight,
+            "offsets": regressor_weight,
+            "overlap": regressor_weight,
+            "classifier": classifier_weight,
+        }
+        self.nms_decay, self.nms_overlap = nms_decay, nms_overlap
+        self.use_soft_nms, self.drop_crossing = use_soft_nms, drop_crossing
+
+    def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
+        """Eq 17, each term a mean over the spans it looks at."""
+        total = encoded.x.new_zeros(())
+        for name, (value, count) in self.loss_terms(encoded, gold).items():
+            total = total + self.loss_weights[name] * value / count.clamp(min=1)
+        return total
+
+    def loss_terms(self, encoded: Tokens, gold: Gold) -> Dict[str, Tuple[Tensor, Tensor]]:
+        """Summed loss of each term and the number of spans it is summed over."""
+        sample = self.sample(encoded.mask, gold, self.seed_widths)
+        view = View(encoded)
+        pooled = view.pool(sample.spans)  # (S, D)
+        weigh = partial(soft_weights, eta=self.eta)
+        positive = sample.overlap >= self.alpha1  # (S,)
+        weights = weigh(sample.overlap, threshold=self.alpha1)  # (S,)
+        terms: Dict[str, Tuple[Tensor, Tensor]] = {}
+        if self.filter is not None:
+            logits = view.inner(self.filter, sample.spans, pooled)[:, 0]  # (S,)
+            losses = weights * binary_focal(logits, positive, gamma=self.gamma)
+            terms["filter"] = masked_sum(losses, sample.used)
+        spans, legal = sample.spans, sample.used
+        if self.regressor is not None:
+            offsets = self.offsets(view, spans, pooled)  # (S, 2)
+            moved = apply_offsets(spans.start, spans.end, offsets)  # real-valued, for the loss
+            # Rounding ends the gradient here: the classifier never moves a boundary.
+            start, end, is_legal = adjust(
+                spans.start, spans.end, offsets.detach(), view.lengths[spans.row]
+            )
+            spans, legal = Spans(spans.row, start, end), legal & is_legal
+            learn = legal & positive
+            gold_start, gold_end = sample.gold[:, 1], sample.gold[:, 2]
+            target = encode_offsets(sample.spans.start, sample.spans.end, gold_start, gold_end)
+            losses = offset_loss(offsets, target.to(offsets.dtype))
+            terms["offsets"] = masked_sum(losses * weights if self.weigh_offsets else losses, learn)
+            terms["overlap"] = masked_sum(overlap_loss(*moved, gold_start, gold_end), learn)
+        overlap = iou(spans.start, spans.end, sample.gold[:, 1], sample.gold[:, 2])  # (S,)
+        hit = overlap >= self.alpha2
+        if gold.known is not None:
+            legal = legal & (hit | ~touches(~gold.known, spans.row, spans.start, spans.end))
+        classes = torch.where(hit, sample.gold[:, 3] + 1, 0)  # (S,)
+        logits = view.inner(self.classifier, spans, view.pool(spans))  # (S, C + 1)
+        losses = class_focal(logits, classes, gamma=self.class_gamma)
+        terms["classifier"] = masked_sum(losses * weigh(overlap, threshold=self.alpha2), legal)
+        return terms
+
+    def offsets(self, view: View, spans: Spans, pooled: Tensor) -> Tensor:
+        """How far the regressor wants to move each boundary.  (K, 2)"""
+        assert self.regressor is not None
+        offsets = view.outer(self.regressor, spans, pooled)
+        length = view.lengths[spans.row][:, None]  # (K, 1)
+        if self.offset_activation == "sigmoid_n":
+            return offsets.sigmoid() * length
+        if self.offset_activation == "tanh_n":
+            return offsets.tanh() * length
+        return offsets
+
+    def decode(self, encoded: Tokens, thresholds: Tensor) -> Decoded:
+        if self.n_labels == 0 or encoded.mask.numel() == 0:
+            return empty_decoded(encoded.x)
+        view = View(encoded)
+        spans = Spans(*self.proposals(encoded).nonzero().unbind(dim=1))  # (K,) end holds width - 1
+        spans.end = spans.start + spans.end + 1
+        if self.regressor is not None:
+            offsets = self.offsets(view, spans, view.pool(spans))  # (K, 2)
+            start, end, legal = adjust(spans.start, spans.end, offsets, view.lengths[spans.row])
+            spans = Spans(spans.row, start, end).pick(legal)
+        # Seeds that were moved to the same span get the same score: one of them is enough.
+        spans = distinct(spans, view.n_tokens)
+        logits = view.inner(self.classifier, spans, view.pool(spans))  # (K, C + 1)
+        scores, label = logits.softmax(dim=1).max(dim=1)  # (K,)
+        return self.select(spans, scores, label - 1, thresholds, n_rows=len(encoded.mask))
+
+    def select(
+        self, spans: Spans, scores: Tensor, label: Tensor, thresholds: Tensor, *, n_rows: int
+    ) -> Decoded:
+        """The spans to report of those classified; label -1 is no entity. Sorted by row."""
+        keep = label >= 0
+        spans, scores, label = spans.pick(keep), scores[keep], label[keep]
+        if self.drop_crossing:
+            place, filled = pad_by_row(spans.row, n_rows)  # (B, M)
+            keep = ~in_crossing(spans.start[place], spans.end[place], filled)[filled]
+            spans, scores, label = spans.pick(keep), scores[keep], label[keep]
+        if self.use_soft_nms:
+            # Scores only fall, and the lower never touch the higher: what is under every threshold
+            # now has no part in the result.
+            keep = scores > thresholds.min()
+            spans, scores, label = spans.pick(keep), scores[keep], label[keep]
+            place, filled = pad_by_row(spans.row, n_rows)  # (B, M)
+            scores = soft_nms(
+                spans.start[place],
+                spans.end[place],
+                scores[place],
+                filled,
+                decay=self.nms_decay,
+                overlap=self.nms_overlap,
+            )[filled]
+        keep = scores > thresholds[label]
+        table = torch.stack([spans.row, spans.start, spans.end, label], dim=1)  # (K, 4)
+        return Decoded(table[keep], scores[keep])
+
+    def proposals(self, encoded: Tokens) -> Tensor:
+        """Which spans of 1..W tokens the filter lets through.  (B, L, W) bool"""
+        x = encoded.x
+        widths = torch.arange(1, self.max_seed + 1, device=x.device)  # (W,)
+        ends = torch.arange(x.shape[1], device=x.device)[:, None] + widths  # (L, W)
+        inside = ends <= encoded.mask.sum(dim=1)[:, None, None]  # (B, L, W)
+        if self.filter is None:
+            return inside
+        return inside & (self.filter.band(x, self.max_seed).sigmoid() > self.filter_threshold)
+
+    def count_proposals(self, encoded: Tokens) -> Tensor:
+        """How many spans of each row go on to regression and classification.  (B,)"""
+        return self.proposals(encoded).sum(dim=(1, 2))
+
+    def cells(self, length: int) -> int:
+        levels = length.bit_length()  # windows of 1, 2, 4, ... tokens, then the filter of one width
+        return length * (levels * self.width + 4 * self.hidden)
+
+
+def masked_sum(values: Tensor, mask: Tensor) -> Tuple[Tensor, Tensor]:
+    """Sum of the values (S,) where the mask is set, and how many those are."""
+    return torch.where(mask, values, 0.0).sum(), mask.sum()
+
+
+def distinct(spans: Spans, n_tokens: int) -> Spans:
+    """Each span once, sorted by row, start and end."""
+    base = n_tokens + 1  # ends run to n_tokens
+    key = torch.unique((spans.row * base + spans.start) * base + spans.end)  # (K,)
+    return Spans(key // (base * base), key // base % base, key % base)
+
+
+def build_locate_and_label(
+    tok2vec: Optional[Model[List[Doc], List[Floats2d]]],
+    seed_lengths: List[int] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],  # noqa: B006
+    hidden_width: Optional[int] = None,
+    dropout: float = 0.5,
+    alpha1: float = 0.7,
+    alpha2: float = 1.0,
+    eta: float = 1.0,
+    gamma: float = 2.0,
+    negatives_per_positive: int = 5,
+    negatives_per_row: int = 2,
+    slots_per_gold: int = 24,
+    filter_threshold: float = 1 / 6,
+    offset_activation: Literal["none", "sigmoid_n", "tanh_n"] = "none",
+    classifier_loss: Literal["ce", "focal"] = "ce",
+    weigh_offsets: bool = False,
+    filter_weight: float = 1.0,
+    regressor_weight: float = 0.1,
+    classifier_weight: float = 1.0,
+    nms_decay: float = 0.9,
+    nms_overlap: float = 0.6,
+    use_filter: bool = True,
+    use_regressor: bool = True,
+    use_soft_nms: bool = True,
+    drop_crossing: bool = False,
+    learn_rate_scale: float = 1.0,
+) -> SpanTableModel:
+    """Locate and Label over any tok2vec. The score threshold of the paper is the component's."""
+    if not seed_lengths or min(seed_lengths) < 1:
+        reason = "it needs at least one length, none under 1"
+        raise ValueError(
+            Errors.S003.format(
+                name="locate_and_label", option="seed_lengths", value=seed_lengths, reason=reason
+            )
+        )
+    maker = partial(
+        LocateAndLabel,
+        seed_lengths=seed_lengths,
+        hidden_width=hidden_width,
+        dropout=dropout,
+        alpha1=alpha1,
+        alpha2=alpha2,
+        eta=eta,
+        gamma=gamma,
+        negatives_per_positive=negatives_per_positive,
+        negatives_per_row=negatives_per_row,
+        slots_per_gold=slots_per_gold,
+        filter_threshold=filter_threshold,
+        offset_activation=offset_activation,
+        classifier_loss=classifier_loss,
+        weigh_offsets=weigh_offsets,
+        filter_weight=filter_weight,
+        regressor_weight=regressor_weight,
+        classifier_weight=classifier_weight,
+        nms_decay=nms_decay,
+        nms_overlap=nms_overlap,
+        use_filter=use_filter,
+        use_regressor=use_regressor,
+        use_soft_nms=use_soft_nms,
+        drop_crossing=drop_crossing,
+    )
+    return span_table_model(tok2vec, maker, learn_rate_scale=learn_rate_scale)

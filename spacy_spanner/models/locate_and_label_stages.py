@@ -1,0 +1,150 @@
+"""Locate and Label (Shen et al. 2021): the scorer of all three stages (2.3-2.4), losses (2.5).
+
+B rows, L tokens, W widths, D width, H hidden width, C labels, N spans, O outputs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Tuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..contract import Tokens
+from ..spans.range_max import RangeMax
+
+
+@dataclass
+class Spans:
+    """Spans of a batch, (N,) int64 each."""
+
+    row: Tensor
+    start: Tensor
+    end: Tensor
+
+    def pick(self, index: Tensor) -> Spans:
+        """Those at the given places or under the given mask."""
+        return Spans(self.row[index], self.start[index], self.end[index])
+
+    def and_those(self, table: Tensor) -> Spans:
+        """With the spans of a table (N, 4) behind them."""
+        return Spans(
+            torch.cat([self.row, table[:, 0]]),
+            torch.cat([self.start, table[:, 1]]),
+            torch.cat([self.end, table[:, 2]]),
+        )
+
+
+class SpanScorer(nn.Module):
+    """Linear over [left; right; pool], GELU, Linear. The concatenation is never built: the weight
+    is cut into three, applied to tokens or spans, whichever are fewer, and the products added."""
+
+    def __init__(self, *, width: int, hidden: int, n_out: int, dropout: float):
+        super().__init__()
+        self.joint = nn.Linear(3 * width, hidden)
+        self.out = nn.Linear(hidden, n_out)
+        self.rate = dropout
+
+    def forward(self, x: Tensor, left: Tensor, right: Tensor, pooled: Tensor) -> Tensor:
+        """`left` and `right` (N,) are places in the flat token vectors x (T, D); pooled (N, D).
+        (N, O)"""
+        for_left, for_right, for_pool = self.parts()
+        hidden = F.linear(self.dropout(pooled), for_pool, self.joint.bias)  # (N, H)
+        hidden = hidden + self.project(x, left, for_left) + self.project(x, right, for_right)
+        return self.out(F.gelu(hidden))
+
+    def parts(self) -> Tuple[Tensor, Tensor, Tensor]:
+        """The weight for each part of the input.  (H, D) each"""
+        for_left, for_right, for_pool = self.joint.weight.chunk(3, dim=1)
+        return for_left, for_right, for_pool
+
+    def dropout(self, x: Tensor) -> Tensor:
+        """As `nn.Dropout`, by comparing uniform numbers: a third of its time on a CPU."""
+        if not self.training or self.rate == 0:
+            return x
+        kept = torch.rand(x.shape, device=x.device) >= self.rate
+        return x * kept.to(x.dtype).div_(1 - self.rate)
+
+    def project(self, x: Tensor, index: Tensor, weight: Tensor) -> Tensor:
+        """Products of the tokens (T, D) at the given places (N,).  (N, H)"""
+        x = self.dropout(x)
+        if len(index) < len(x):
+            return F.linear(x.index_select(0, index), weight)
+        return F.linear(x, weight).index_select(0, index)
+
+    def band(self, x: Tensor, n_widths: int) -> Tensor:
+        """First output for every span of 1..n_widths tokens, with its first and last word as left
+        and right. For prediction: no dropout. -inf where a span would leave the tensor.
+        (B, L, D) -> (B, L, W)"""
+        n_rows, n_tokens, _ = x.shape
+        for_left, for_right, for_pool = self.parts()
+        x = x.transpose(0, 1).contiguous()  # (L, B, D): what is left of a shift stays in one piece
+        left = F.linear(x, for_left, self.joint.bias)  # (L, B, H)
+        right = F.linear(x, for_right)  # (L, B, H)
+        logits = x.new_full((n_widths, n_tokens, n_rows), -torch.inf)
+        pooled = x
+        for shift in range(min(n_widths, n_tokens)):
+            fits = n_tokens - shift
+            if shift > 0:
+                pooled = torch.maximum(pooled[:fits], x[shift:])  # (fits, B, D)
+            edges = (left[:fits] + right[shift:]).flatten(0, 1)  # (fits * B, H)
+            hidden = torch.addmm(edges, pooled.flatten(0, 1), for_pool.t())
+            scores = F.linear(F.gelu(hidden), self.out.weight[:1], self.out.bias[:1])
+            logits[shift, :fits] = scores.view(fits, n_rows)
+        return logits.permute(2, 1, 0)
+
+
+class View:
+    """Token vectors of a batch, prepared for looking at spans of them."""
+
+    def __init__(self, tokens: Tokens):
+        self.x = tokens.x.flatten(0, 1)  # (B * L, D)
+        self.n_tokens = tokens.x.shape[1]
+        self.lengths = tokens.mask.sum(dim=1)  # (B,)
+        self.range_max = RangeMax(tokens.x)
+
+    def pool(self, spans: Spans) -> Tensor:
+        """Max over the words of each span.  (N, D)"""
+        return self.range_max(spans.row, spans.start, spans.end)
+
+    def inner(self, scorer: SpanScorer, spans: Spans, pooled: Tensor) -> Tensor:
+        """Scores from the first word, the last word and the pooled words of each span.  (N, O)"""
+        base = spans.row * self.n_tokens  # (N,)
+        return scorer(self.x, base + spans.start, base + spans.end - 1, pooled)
+
+    def outer(self, scorer: SpanScorer, spans: Spans, pooled: Tensor) -> Tensor:
+        """Scores from the word before, the word after and the pooled words of each span; at an
+        edge of the row its outermost word stands in.  (N, O)"""
+        base = spans.row * self.n_tokens  # (N,)
+        before = (spans.start - 1).clamp(min=0)
+        after = torch.minimum(spans.end, self.lengths[spans.row] - 1)
+        return scorer(self.x, base + before, base + after, pooled)
+
+
+def binary_focal(logits: Tensor, positive: Tensor, *, gamma: float) -> Tensor:
+    """Eq 12 without its weights.  (N,) each"""
+    signed = torch.where(positive, logits, -logits)
+    # In logs, so that a saturated score has a finite gradient for any gamma.
+    return -F.logsigmoid(signed) * torch.exp(gamma * F.logsigmoid(-signed))
+
+
+def class_focal(logits: Tensor, target: Tensor, *, gamma: float) -> Tensor:
+    """Focal loss over classes; gamma 0 is cross-entropy.  (N, C + 1), (N,) -> (N,)"""
+    log_score = -F.cross_entropy(logits, target, reduction="none")  # (N,)
+    if gamma == 0:
+        return -log_score
+    return -log_score * (-torch.expm1(log_score)).clamp(min=1e-6).pow(gamma)
+
+
+def offset_loss(offsets: Tensor, gold_offsets: Tensor) -> Tensor:
+    """Eq 14: smooth L1 with its bend at 1, both boundaries added.  (N, 2) each -> (N,)"""
+    return F.smooth_l1_loss(offsets, gold_offsets, reduction="none").sum(dim=1)
+
+
+def overlap_loss(start: Tensor, end: Tensor, gold_start: Tensor, gold_end: Tensor) -> Tensor:
+    """Eq 15 on real-valued half-open boundaries. Over 1 where the spans are apart.  (N,) each"""
+    shared = torch.minimum(end, gold_end) - torch.maximum(start, gold_start)
+    covered = torch.maximum(end, gold_end) - torch.minimum(start, gold_start)
+    return 1 - shared / covered

@@ -1,0 +1,94 @@
+"""Scores of token pairs by dot products (Su et al. 2022, eq 2-7), for entities and for relations.
+
+Axes: B rows, L tokens, D width, C labels, H head size, X columns. Pairs come as (B, C, L, X): with no width
+given X = L and column j is token j; with a width, X is that width and column w is token i + w.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Optional
+
+import torch
+from torch import Tensor, nn
+
+from ..spans.bands import band_products, band_view
+
+TypeInput = Literal["pointer", "hidden"]
+
+
+class PairScorer(nn.Module):
+    """Global Pointer: an own query and key for each label."""
+
+    def __init__(self, *, width: int, n_labels: int, head_size: int, use_rope: bool, scale: bool):
+        super().__init__()
+        self.n_labels, self.head_size = n_labels, head_size
+        self.use_rope, self.scale = use_rope, scale
+        self.project = lecun_linear(width, n_labels * 2 * head_size)
+
+    def forward(self, x: Tensor, width: Optional[int] = None) -> Tensor:
+        pairs = self.project(x).unflatten(-1, (self.n_labels, 2, self.head_size))
+        pairs = pairs.permute(3, 0, 2, 1, 4)  # (2, B, C, L, H)
+        return pair_products(pairs, width=width, use_rope=self.use_rope, scale=self.scale)
+
+
+class EfficientPairScorer(nn.Module):
+    """Efficient Global Pointer: one query and key for all labels, which are told apart by a term
+    of their own for each end of the pair.
+
+    type_input: "pointer" computes that term from the unrotated query and key (eq 7), "hidden" from
+        the token vector itself (eq 6).
+    """
+
+    def __init__(
+        self,
+        *,
+        width: int,
+        n_labels: int,
+        head_size: int,
+        use_rope: bool,
+        scale: bool,
+        type_input: TypeInput = "pointer",
+    ):
+        super().__init__()
+        self.head_size = head_size
+        self.use_rope, self.scale, self.type_input = use_rope, scale, type_input
+        self.project = lecun_linear(width, 2 * head_size)
+        self.types = lecun_linear(2 * head_size if type_input == "pointer" else width, 2 * n_labels)
+
+    def forward(self, x: Tensor, width: Optional[int] = None) -> Tensor:
+        projected = self.project(x)  # (B, L, 2 H)
+        pairs = projected.unflatten(-1, (2, self.head_size)).permute(2, 0, 1, 3)  # (2, B, L, H)
+        products = pair_products(pairs, width=width, use_rope=self.use_rope, scale=self.scale)
+        types = self.types(projected if self.type_input == "pointer" else x) / 2  # (B, L, 2 C)
+        first, last = types.transpose(1, 2).chunk(2, dim=1)  # (B, C, L) each
+        columns = last[:, :, None, :] if width is None else band_view(last, width)
+        return products[:, None] + first[..., None] + columns  # (B, C, L, X)
+
+
+def pair_products(pairs: Tensor, *, width: Optional[int], use_rope: bool, scale: bool) -> Tensor:
+    """Products of queries and keys (2, ..., L, H) as (..., L, X)."""
+    if use_rope:
+        pairs = rotate(pairs)
+    q, k = pairs.unbind(0)  # (..., L, H)
+    if scale:
+        q = q * pairs.shape[-1] ** -0.5
+    return q @ k.transpose(-1, -2) if width is None else band_products(q, k, width)
+
+
+def rotate(x: Tensor) -> Tensor:
+    """Rotary position embedding over the last two axes (L, H): channels 2m and 2m + 1 of position p
+    turn by p * 10000^(-2m / H)."""
+    length, size = x.shape[-2:]
+    rates = 10000 ** (-torch.arange(0, size, 2, device=x.device, dtype=x.dtype) / size)  # (H / 2,)
+    angles = torch.arange(length, device=x.device, dtype=x.dtype)[:, None] * rates  # (L, H / 2)
+    turns = torch.polar(torch.ones_like(angles), angles)
+    turned = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous()) * turns
+    return torch.view_as_real(turned).flatten(-2)
+
+
+def lecun_linear(n_in: int, n_out: int) -> nn.Linear:
+    """A linear layer with weights of variance 1 / n_in and no bias at the start."""
+    layer = nn.Linear(n_in, n_out)
+    nn.init.trunc_normal_(layer.weight, std=n_in**-0.5, a=-2 * n_in**-0.5, b=2 * n_in**-0.5)
+    nn.init.zeros_(layer.bias)
+    return layer

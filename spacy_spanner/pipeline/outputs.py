@@ -1,0 +1,58 @@
+"""Predictions to documents: span groups with confidences, flat entities, or both."""
+
+from __future__ import annotations
+
+from typing import List, Sequence
+
+import numpy
+from spacy.tokens import Doc, Span, SpanGroup
+
+from ..batch import SpanPrediction
+from ..overlaps import RULES, choose
+
+SCORES = "scores"  # the attribute of a span group that holds its confidences
+
+
+def log_odds(scores: numpy.ndarray) -> numpy.ndarray:
+    clipped = numpy.clip(scores.astype("float64"), 1e-7, 1 - 1e-7)
+    return numpy.log(clipped) - numpy.log1p(-clipped)
+
+
+def flatten_prediction(
+    prediction: SpanPrediction, thresholds: numpy.ndarray, rule: str
+) -> SpanPrediction:
+    """The non-overlapping spans of each document.
+
+    thresholds: (C,) one for each label; the weight of a span is its log-odds over its threshold.
+    rule: "best" (largest sum) or "greedy" (most probable first).
+    """
+    spans, scores = prediction.spans, prediction.scores
+    # Documents one after the other on one line: their spans can then never meet.
+    offset = spans[:, 0] * (int(spans[:, 2].max(initial=0)) + 1)
+    weights = log_odds(scores)
+    if rule == "best":
+        weights = weights - log_odds(thresholds)[spans[:, 3]]
+    keep = choose(spans[:, 1] + offset, spans[:, 2] + offset, weights, RULES[rule])
+    return SpanPrediction(spans[keep], scores[keep])
+
+
+def write_spans(
+    docs: Sequence[Doc], prediction: SpanPrediction, labels: Sequence[int], key: str
+) -> List[List[Span]]:
+    """Fill `doc.spans[key]`, also where nothing was found. `labels` are hashes by number."""
+    table = prediction.spans[:, 1:].tolist()
+    written = []
+    for doc, part in zip(docs, prediction.per_doc(len(docs))):
+        spans = [Span(doc, start, end, label=labels[label]) for start, end, label in table[part]]
+        attrs = {SCORES: prediction.scores[part].copy()}
+        doc.spans[key] = SpanGroup(doc, name=key, attrs=attrs, spans=spans)
+        written.append(spans)
+    return written
+
+
+def write_ents(
+    docs: Sequence[Doc], flat: SpanPrediction, labels: Sequence[int], key: str
+) -> None:
+    """Fill `doc.ents`, and the span group `key` with the same spans and their confidences."""
+    for doc, spans in zip(docs, write_spans(docs, flat, labels, key)):
+        doc.set_ents(spans, default="outside")

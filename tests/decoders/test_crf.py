@@ -1,0 +1,178 @@
+"""The CRF against enumeration of all paths."""
+
+import itertools
+
+import pytest
+import torch
+
+from spacy_spanner.decoders.crf import CRF
+from spacy_spanner.decoders.tags import TagScheme
+
+CASES = [("IO", 2, 5), ("IO", 3, 4), ("BIO", 1, 5), ("BIO", 2, 4), ("BIOES", 1, 5), ("BIOES", 2, 4)]
+DTYPES = [torch.float32, torch.float64]
+TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
+
+
+def make_crf(name: str, n_labels: int, dtype: torch.dtype, seed: int = 0) -> CRF:
+    torch.manual_seed(seed)
+    crf = CRF(TagScheme(name, n_labels)).to(dtype)
+    for parameter in crf.parameters():
+        torch.nn.init.normal_(parameter)
+    return crf
+
+
+def make_rows(crf: CRF, length: int, dtype: torch.dtype):
+    """Rows of all lengths 1..L, with noise in the padding."""
+    lengths = list(range(1, length + 1))
+    emissions = 2 * torch.randn(length, length, crf.scheme.n_tags, dtype=dtype)
+    mask = torch.arange(length) < torch.tensor(lengths)[:, None]
+    return emissions, mask, lengths
+
+
+def all_paths(crf: CRF, emissions: torch.Tensor) -> dict:
+    """The score of each allowed path of one unpadded row (n, K)."""
+    start, trans, end, emit = (x.tolist() for x in (crf.start, crf.trans, crf.end, emissions))
+    starts, moves, ends = (
+        x.tolist() for x in (crf.scheme.starts, crf.scheme.moves, crf.scheme.ends)
+    )
+    scores = {}
+    for path in itertools.product(range(len(start)), repeat=len(emit)):
+        steps = list(itertools.pairwise(path))
+        if starts[path[0]] and ends[path[-1]] and all(moves[y][z] for y, z in steps):
+            score = start[path[0]] + sum(trans[y][z] for y, z in steps) + end[path[-1]]
+            scores[path] = score + sum(emit[t][y] for t, y in enumerate(path))
+    return scores
+
+
+def log_sum(scores) -> torch.Tensor:
+    return torch.tensor(list(scores), dtype=torch.float64).logsumexp(0)
+
+
+def random_paths(crf: CRF, emissions: torch.Tensor, lengths: list) -> list:
+    rows = [list(all_paths(crf, row[:n])) for row, n in zip(emissions, lengths, strict=True)]
+    return [paths[torch.randint(len(paths), ()).item()] for paths in rows]
+
+
+def pad_tags(paths: list, length: int) -> torch.Tensor:
+    return torch.tensor([[*path, *[0] * (length - len(path))] for path in paths])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name,n_labels,length", CASES)
+def test_likelihood_equals_enumeration(name, n_labels, length, dtype):
+    crf = make_crf(name, n_labels, dtype)
+    emissions, mask, lengths = make_rows(crf, length, dtype)
+    paths = random_paths(crf, emissions, lengths)
+    known = (torch.rand(mask.shape) < 0.5) & mask
+    tags = pad_tags(paths, length)
+    nll = crf.nll(emissions, tags, mask)
+    partial = crf.nll(emissions, torch.where(known, tags, 1), mask, known)
+    assert nll.dtype == dtype
+    for row, path in enumerate(paths):
+        scores = all_paths(crf, emissions[row, : len(path)])
+        total = log_sum(scores.values())
+        agree = [
+            score
+            for other, score in scores.items()
+            if all(other[t] == path[t] for t in range(len(path)) if known[row, t])
+        ]
+        close = {"rtol": TOLERANCE[dtype], "atol": TOLERANCE[dtype]}
+        torch.testing.assert_close(nll[row].double(), total - scores[path], **close)
+        torch.testing.assert_close(partial[row].double(), total - log_sum(agree), **close)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name,n_labels,length", CASES)
+def test_best_path_equals_enumeration(name, n_labels, length, dtype):
+    crf = make_crf(name, n_labels, dtype)
+    emissions, mask, lengths = make_rows(crf, length, dtype)
+    tags, score = crf.viterbi(emissions, mask)
+    for row, n in enumerate(lengths):
+        scores = all_paths(crf, emissions[row, :n])
+        close = {"rtol": TOLERANCE[dtype], "atol": TOLERANCE[dtype]}
+        best = torch.tensor(max(scores.values()), dtype=torch.float64)
+        torch.testing.assert_close(score[row].double(), best, **close)
+        found = torch.tensor(scores[tuple(tags[row, :n].tolist())], dtype=torch.float64)
+        torch.testing.assert_close(found, best, **close)
+        assert not tags[row, n:].any()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name,n_labels,length", CASES)
+def test_span_marginals_equal_enumeration(name, n_labels, length, dtype):
+    crf = make_crf(name, n_labels, dtype)
+    emissions, mask, lengths = make_rows(crf, length, dtype)
+    spans = [
+        (row, start, end, label)
+        for row, n in enumerate(lengths)
+        for start in range(n)
+        for end in range(start + 1, n + 1)
+        for label in range(n_labels)
+    ]
+    found = crf.span_marginals(emissions, mask, torch.tensor(spans))
+    mass = dict.fromkeys(spans, 0.0)
+    for row, n in enumerate(lengths):
+        scores = all_paths(crf, emissions[row, :n])
+        total = log_sum(scores.values())
+        here = torch.ones((1, n), dtype=torch.bool)
+        for path, score in scores.items():
+            entities = crf.scheme.tags_to_spans(torch.tensor([path]), here).tolist()
+            for _, start, end, label in entities:
+                mass[row, start, end, label] += (score - total).exp().item()
+    expected = torch.tensor(list(mass.values()), dtype=torch.float64)
+    close = {"rtol": 0, "atol": TOLERANCE[dtype]}
+    torch.testing.assert_close(found.detach().double(), expected, **close)
+
+
+@pytest.mark.parametrize("name", ["BIO", "BIOES"])
+def test_long_rows_keep_their_digits(name):
+    crf = make_crf(name, 3, torch.float32)
+    emissions = 10 * torch.randn(2, 600, crf.scheme.n_tags)
+    mask = torch.arange(600) < torch.tensor([[600], [411]])
+    tags, _ = crf.viterbi(emissions, mask)
+    spans = torch.cat((crf.scheme.tags_to_spans(tags, mask), torch.tensor([[0, 3, 590, 1]])))
+    wide = make_crf(name, 3, torch.float64)
+    wide.load_state_dict(crf.state_dict())
+    found = crf.span_marginals(emissions, mask, spans).double()
+    torch.testing.assert_close(
+        found, wide.span_marginals(emissions.double(), mask, spans), rtol=1e-5, atol=1e-6
+    )
+    assert (found <= 1 + 1e-6).all() and (found[:-1] > 0).all()
+
+
+def test_partial_likelihood_of_all_and_nothing():
+    crf = make_crf("BIO", 2, torch.float64)
+    emissions, mask, lengths = make_rows(crf, 4, torch.float64)
+    tags = pad_tags(random_paths(crf, emissions, lengths), 4)
+    everything = crf.nll(emissions, tags, mask, torch.ones_like(mask))
+    torch.testing.assert_close(everything, crf.nll(emissions, tags, mask))
+    nothing = crf.nll(emissions, tags, mask, torch.zeros_like(mask))
+    torch.testing.assert_close(nothing, torch.zeros_like(nothing))
+
+
+def test_empty_rows_cost_nothing():
+    crf = make_crf("BIO", 2, torch.float32)
+    mask = torch.tensor([[True, True], [False, False]])
+    nll = crf.nll(torch.randn(2, 2, 5), torch.zeros((2, 2), dtype=torch.int64), mask)
+    assert nll[0] > 0 and nll[1] == 0
+
+
+@pytest.mark.parametrize("partly", [False, True])
+def test_gradients(partly):
+    crf = make_crf("BIOES", 1, torch.float64)
+    emissions, mask, lengths = make_rows(crf, 3, torch.float64)
+    tags = pad_tags(random_paths(crf, emissions, lengths), 3)
+    known = torch.arange(3) % 2 == 0
+    known = (mask & known) if partly else None
+
+    def loss(emissions, *parameters):
+        return crf.nll(emissions, tags, mask, known)
+
+    inputs = (emissions.requires_grad_(True), *crf.parameters())
+    assert torch.autograd.gradcheck(loss, inputs)
+
+
+def test_only_the_scores_are_saved():
+    crf = make_crf("BIO", 2, torch.float32)
+    assert set(crf.state_dict()) == {"start", "trans", "end"}
+    assert not any(p.any() for p in CRF(TagScheme("BIO", 2)).parameters())

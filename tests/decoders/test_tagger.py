@@ -1,0 +1,136 @@
+"""One interface for softmax and CRF taggers: losses, decoding, honest confidences."""
+
+import itertools
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from spacy_spanner.decoders.tagger import Tagger, TagLayer, independent_span_scores
+from spacy_spanner.decoders.tags import TagScheme
+
+KINDS = ["softmax", "crf"]
+SCHEMES = ["BIO", "BIOES"]
+GOLD = torch.tensor([[0, 0, 2, 1], [0, 2, 3, 0], [1, 1, 2, 1]])
+MASK = torch.arange(4) < torch.tensor([[4], [2], [3]])
+NO_THRESHOLD = torch.zeros(2)
+
+
+def make_tagger(kind: str, scheme: str, reduction: str = "mean") -> Tagger:
+    torch.manual_seed(1)
+    tagger = Tagger(width=6, n_labels=2, scheme=scheme, kind=kind, reduction=reduction)
+    for parameter in tagger.parameters():
+        torch.nn.init.normal_(parameter)
+    return tagger.double()
+
+
+def make_x() -> torch.Tensor:
+    torch.manual_seed(2)
+    return torch.randn(3, 4, 6, dtype=torch.float64) * MASK[..., None]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_softmax_loss_is_the_mean_over_known_tokens(scheme):
+    tagger, x = make_tagger("softmax", scheme), make_x()
+    known = torch.ones_like(MASK)
+    known[0, 3] = known[2, 1] = False
+    tags = tagger.tags.scheme.spans_to_tags(GOLD, (3, 4))
+    logits = tagger.project(x)
+    for limit in (None, known):
+        used = MASK if limit is None else MASK & limit
+        expected = F.cross_entropy(logits[used], tags[used])
+        torch.testing.assert_close(tagger.loss(x, MASK, GOLD, limit), expected)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_crf_loss_is_the_mean_over_rows(scheme):
+    tagger, x = make_tagger("crf", scheme), make_x()
+    tags = tagger.tags.scheme.spans_to_tags(GOLD, (3, 4))
+    expected = tagger.tags.crf.nll(tagger.project(x), tags, MASK).mean()
+    torch.testing.assert_close(tagger.loss(x, MASK, GOLD), expected)
+
+
+@pytest.mark.parametrize("kind,count", [("softmax", int(MASK.sum())), ("crf", len(MASK))])
+def test_summed_loss(kind, count):
+    x = make_x()
+    mean = make_tagger(kind, "BIO").loss(x, MASK, GOLD)
+    total = make_tagger(kind, "BIO", "sum").loss(x, MASK, GOLD)
+    torch.testing.assert_close(total, mean * count)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gold_counts_as_known(kind):
+    tagger, x = make_tagger(kind, "BIO"), make_x()
+    known = MASK.clone()
+    known[0, 0] = False
+    loss = tagger.loss(x, MASK, GOLD, known)
+    torch.testing.assert_close(loss, tagger.loss(x, MASK, GOLD))
+
+
+@pytest.mark.parametrize("scheme", [*SCHEMES, "IO"])
+def test_independent_scores_equal_enumeration(scheme):
+    torch.manual_seed(0)
+    tags = TagScheme(scheme, 2 if scheme == "BIO" else 1)
+    lengths, longest = [4, 3, 1], 4
+    logits = torch.randn(3, longest, tags.n_tags, dtype=torch.float64)
+    mask = torch.arange(longest) < torch.tensor(lengths)[:, None]
+    mass = {
+        (row, start, end, label): 0.0
+        for row, n in enumerate(lengths)
+        for start in range(n)
+        for end in range(start + 1, n + 1)
+        for label in range(tags.n_labels)
+    }
+    probs = logits.softmax(2)
+    for row, n in enumerate(lengths):
+        for path in itertools.product(range(tags.n_tags), repeat=n):
+            chance = probs[row, range(n), path].prod().item()
+            spans = tags.tags_to_spans(torch.tensor([path]), torch.ones((1, n)) > 0)
+            for _, start, end, label in spans.tolist():
+                mass[row, start, end, label] += chance
+    found = independent_span_scores(tags, logits, mask, torch.tensor(list(mass)))
+    expected = torch.tensor(list(mass.values()), dtype=torch.float64)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_decode_finds_what_the_logits_say(kind, scheme):
+    layer = TagLayer(n_labels=2, scheme=scheme, kind=kind)
+    tags = layer.scheme.spans_to_tags(GOLD, (3, 4))
+    decoded = layer.decode(20.0 * F.one_hot(tags, layer.n_tags), MASK, NO_THRESHOLD)
+    assert torch.equal(decoded.spans, GOLD)
+    torch.testing.assert_close(decoded.scores, torch.ones(3), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_threshold_of_the_label(kind):
+    tagger, x = make_tagger(kind, "BIO"), make_x()
+    everything = tagger.decode(x, MASK, NO_THRESHOLD)
+    assert {0, 1} == set(everything.spans[:, 3].tolist())
+    limits = torch.tensor([1.0, everything.scores[everything.spans[:, 3] == 1].min().item()])
+    kept = tagger.decode(x, MASK, limits.double())
+    expected = everything.scores > limits.double()[everything.spans[:, 3]]
+    assert torch.equal(kept.spans, everything.spans[expected])
+    assert len(kept.spans) < len(everything.spans)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_rows_do_not_depend_on_each_other(kind, scheme):
+    tagger, x = make_tagger(kind, scheme), make_x()
+    together = tagger.decode(x, MASK, NO_THRESHOLD)
+    for row, n in enumerate(MASK.sum(1).tolist()):
+        alone = tagger.decode(x[row : row + 1, :n], MASK[row : row + 1, :n], NO_THRESHOLD)
+        here = together.spans[:, 0] == row
+        assert torch.equal(alone.spans[:, 1:], together.spans[here, 1:])
+        torch.testing.assert_close(alone.scores, together.scores[here])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_loss_never_reads_from_the_device(kind):
+    tagger = make_tagger(kind, "BIOES").to("meta")
+    known = torch.ones_like(MASK).to("meta")
+    loss = tagger.loss(make_x().to("meta"), MASK.to("meta"), GOLD.to("meta"), known)
+    loss.backward()
+    assert loss.shape == () and tagger.project.weight.grad is not None
