@@ -75,7 +75,7 @@ def head_of(model: SpanTableModel) -> Head:
 
 def init(model: SpanTableModel, X: Optional[SpanBatch] = None, Y: Any = None) -> None:
     """Initialize the tok2vec and build the head; the component has set `nO` to its labels."""
-    tok2vec = model.get_ref("tok2vec")
+    tok2vec = model.layers[0]
     tok2vec.initialize(X.docs if X is not None else None)
     model.set_dim("nI", tok2vec.get_dim("nO"))
     model.shims[0].build(width=model.get_dim("nI"), n_labels=model.get_dim("nO"))
@@ -88,8 +88,9 @@ def prepare(model: SpanTableModel, batch: SpanBatch) -> None:
         return
     assert batch.gold is not None
     rows = numpy.arange(len(batch.rows))
+    module.eval()  # looking is not training: no dropout, and nothing is written to a memory
     with torch.no_grad():
-        flat = flatten(model, model.get_ref("tok2vec").predict(batch.docs))
+        flat = flatten(model, model.layers[0].predict(batch.docs))
         module.prepare(
             gather(flat, batch, rows), gather_gold(batch.gold, batch, rows, flat.device)
         )
@@ -97,10 +98,12 @@ def prepare(model: SpanTableModel, batch: SpanBatch) -> None:
 
 def learn_words(model: SpanTableModel, docs: Iterable[Doc]) -> None:
     """Tell the head the words of the training data and how often each occurs."""
+    shim: ModuleShim = model.shims[0]
+    if not shim.is_built:  # its component comes later in the pipeline and will ask for itself
+        return
     counts: Counter = Counter()
     for keys in word_keys(docs):
         counts.update(keys.tolist())
-    shim: ModuleShim = model.shims[0]
     shim.module.learn_words(
         torch.tensor(list(counts), dtype=torch.int64, device=shim.device),
         torch.tensor(list(counts.values()), dtype=torch.int64, device=shim.device),
@@ -109,7 +112,7 @@ def learn_words(model: SpanTableModel, docs: Iterable[Doc]) -> None:
 
 def forward(model: SpanTableModel, batch: SpanBatch, is_train: bool) -> Tuple[Any, Callable]:
     """The loss of a batch with gold in training, otherwise the spans found."""
-    tokvecs, backprop_tokvecs = model.get_ref("tok2vec")(batch.docs, is_train)
+    tokvecs, backprop_tokvecs = model.layers[0](batch.docs, is_train)
     if is_train:
         return train_rows(model, batch, tokvecs, backprop_tokvecs)
     return predict_rows(model, batch, tokvecs), lambda d_output: []
@@ -223,7 +226,7 @@ def gather(flat: Tensor, batch: SpanBatch, rows: numpy.ndarray) -> Tokens:
     keys = None
     if batch.keys is not None:
         flat_keys = numpy.concatenate(batch.keys)  # (T,)
-        keys = torch.from_numpy(numpy.where(mask, flat_keys[index], 0)).to(flat.device)
+        keys = numpy.where(mask, flat_keys[index], 0)  # (B, L)
     return Tokens(x, mask_on_device, lengths.tolist(), keys)
 
 

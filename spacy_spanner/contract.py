@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Dict, List, Optional
 
+import numpy
 import torch
 from torch import Tensor, nn
 
@@ -19,7 +20,8 @@ class Tokens:
     x: Tensor  # (B, L, D) token vectors, zero where padded
     mask: Tensor  # (B, L) bool, True for real tokens; always a prefix of the row
     lengths: List[int]  # (B,) on the host, so that packing needs no device read
-    keys: Optional[Tensor] = None  # (B, L) int64 word keys, only for heads that ask for them
+    # (B, L) int64 word keys on the host, for the same reason; only for heads that ask for them
+    keys: Optional[numpy.ndarray] = None
     parts: Dict[str, Tensor] = field(default_factory=dict)  # what `encode` hands to `loss` and `decode`
 
     def with_states(self, x: Tensor, **parts: Tensor) -> Tokens:

@@ -32,6 +32,7 @@ class Errors:
         "Component '{name}': the architecture of its model block is not one of spacy-spanner's. "
         "Set `[components.{name}.model] @architectures` to `spacy-spanner.<Name>.v1`."
     )
+    S019 = "Schedule {name}: {option} = {value!r} is not possible: {reason}."
     S020 = "{path}, line {line}: {reason}."
     S021 = "{path}: {reason}. Say which format it is with --format: {formats}."
     S022 = "{first} and {second} would both be written to {target}. Convert them one by one."
@@ -52,6 +53,12 @@ class Errors:
         "which turns pairs of channels."
     )
     S010 = "max_width = {max_width} is not possible: use a positive number, or null for no limit."
+    S040 = (
+        "`spacy-spanner.TunedVectors.v1` was trained beside static vectors of width {expected} (0: none), "
+        "but the pipeline has vectors of width {got}. Load the pipeline with the vectors it was trained "
+        "with, or train it again."
+    )
+    S041 = "`spacy-spanner.{name}.v1`: option {option} = {value!r} is not possible: {reason}."
 
 
 class Warnings:
@@ -59,4 +66,9 @@ class Warnings:
     SW02 = (
         "Component '{name}': `training.score_weights` asks for '{key}', which no component of this "
         "pipeline can fill (this one writes {writes}), so it always counts as 0. Rename or remove it."
+    )
+    SW10 = (
+        "`spacy-spanner.TagEmbed.v1`: no token has `{attr}`, so every token gets the same vector. Put a "
+        "component that sets it (such as a tagger) before this one and, for training, name it in "
+        "`[training] annotating_components`; or take the block out."
     )

@@ -7,12 +7,14 @@ import typer
 from spacy.cli._util import app as spacy_app
 
 from .check import check_cli
+from .config import config_cli
 from .convert import convert_cli
 from .render import render_cli
 
 HELP = "Nested and flat entities with spacy-spanner: prepare data, look at it, look at predictions."
 
 spanner = typer.Typer(name="spanner", help=HELP, no_args_is_help=True, rich_markup_mode=None)
+spanner.command("config")(config_cli)
 spanner.command("convert")(convert_cli)
 spanner.command("check")(check_cli)
 spanner.command("render")(render_cli)

@@ -27,7 +27,9 @@ def check_cli(
     ),
     spans_key: Optional[str] = typer.Option(None, "--spans-key", "-sk", help="Span group  [sc]"),
     output: Optional[Gold] = typer.Option(None, "--output", help="Which annotation  [spans]"),
-    max_width: Optional[int] = typer.Option(None, "--max-width", min=1, help="Widest span, in tokens"),
+    max_width: Optional[int] = typer.Option(
+        None, "--max-width", min=1, help="Widest span, in tokens"
+    ),
     window: Optional[int] = typer.Option(None, "--window", min=1, help="Tokens of a row  [256]"),
     overlap: Optional[int] = typer.Option(
         None, "--overlap", min=0, help="Tokens that rows of a long text share  [64]"
@@ -36,8 +38,8 @@ def check_cli(
 ) -> None:
     """Look at a corpus before training on it.
 
-    Prints labels, nesting, span widths, what the configured width and window can hold, and warnings that
-    say what to do. Ends with an error only where there is nothing to train on.
+    Prints labels, nesting, span widths, what the configured width and window can hold, and warnings
+    that say what to do. Ends with an error only where there is nothing to train on.
     """
     import srsly
 
@@ -106,6 +108,7 @@ def print_stats(train: Stats, dev: Optional[Stats]) -> None:
         ("  nested", *(f"{s.nested:,}" for s in columns)),
         ("  deepest nesting", *(f"{s.max_depth}" for s in columns)),
         ("  crossing", *(f"{s.crossing:,}" for s in columns)),
+        ("  without tokens", *(f"{s.empty:,}" for s in columns)),
         ("  twice the same", *(f"{s.duplicates:,}" for s in columns)),
         ("  two labels", *(f"{s.two_labels:,}" for s in columns)),
         ("  white space at an edge", *(f"{s.blank_edges:,}" for s in columns)),

@@ -42,10 +42,10 @@ def convert_cli(
 ) -> None:
     """Convert annotated text to .spacy files.
 
-    Reads JSON lines (tokens or text), CoNLL columns (IOB1, IOB2, BIOES, BILOU), GermEval 2014 TSV, brat
-    standoff and SpERT JSON. All spans go to doc.spans, the outermost ones also to doc.ents, relations
-    and document ids to doc.user_data. A malformed line stops the conversion before anything is
-    written.
+    Reads JSON lines (tokens or text), CoNLL columns (IOB1, IOB2, BIOES, BILOU), GermEval 2014 TSV,
+    brat standoff and SpERT JSON. All spans go to doc.spans, the outermost ones also to doc.ents,
+    relations and document ids to doc.user_data. A malformed line stops the conversion before
+    anything is written.
     """
     from ..corpus.convert import convert
     from ..corpus.record import CorpusError
@@ -62,7 +62,7 @@ def convert_cli(
             tag_column=tag_column,
             progress=True,
         )
-    except (CorpusError, ImportError) as error:  # spaCy raises ImportError for an unknown language
+    except (CorpusError, ImportError, OSError) as error:  # ImportError: no such language
         msg.fail("Nothing was converted", str(error), exits=1)
     for result in results:
         print_result(result, alignment_mode.value)
@@ -87,8 +87,8 @@ def print_result(result: Converted, alignment_mode: str) -> None:
     if summary.misaligned:
         placed = summary.misaligned - summary.dropped
         msg.warn(
-            f"{summary.misaligned:,} spans begin or end within a token: {summary.dropped:,} were left "
-            f"out, {placed:,} moved to token boundaries (--alignment-mode {alignment_mode}), such as",
+            f"{summary.misaligned:,} spans begin or end within a token: {summary.dropped:,} were "
+            f"left out, {placed:,} moved to token boundaries ({alignment_mode}). Among them:",
             "\n".join(summary.examples),
         )
     if summary.lost_relations:

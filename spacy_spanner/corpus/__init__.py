@@ -1,1 +1,1 @@
-"""Corpora: readers of annotation formats, their conversion to `Doc` and a look at what is in them."""
+"""Corpora: readers of annotation formats, conversion to `Doc`, and a look at what is in them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Iterator, List, Optional
+from typing import Collection, Iterator, List, Optional
 
 from .stats import HUGE, Settings, Stats
 
@@ -26,12 +26,12 @@ def about_gold(train: Stats, settings: Settings) -> Iterator[str]:
     where = "`doc.ents`" if settings.output == "ents" else f"spans_key '{settings.spans_key}'"
     if not train.spans:
         yield (
-            "There is not a single span: every document says that nothing is in it. A model trained "
-            "on this finds nothing. Check the conversion of the corpus."
+            "There is not a single span: every document says that nothing is in it. A model "
+            "trained on this finds nothing. Check the conversion of the corpus."
         )
     if train.docs_unannotated:
         yield (
-            f"{train.docs_unannotated} of {train.docs} documents carry no annotation under {where}. "
+            f"{train.docs_unannotated} of {train.docs} documents carry no annotation in {where}. "
             "They are not used for training (unannotated does not mean empty). If they hold no "
             "entities, store an empty span group in them."
         )
@@ -47,19 +47,19 @@ def about_limits(train: Stats, settings: Settings) -> Iterator[str]:
     if train.too_wide:
         yield (
             f"{share(train.too_wide, train.spans)} spans are wider than max_width = "
-            f"{settings.max_width} and can never be found. Width {train.width_for(99)} holds 99 % of "
-            f"them, {train.width_for(100)} all. Set max_width accordingly."
+            f"{settings.max_width} and can never be found. Width {train.width_for(99)} holds 99 % "
+            f"of them, {train.width_for(100)} all. Set max_width accordingly."
         )
-    elif settings.max_width is not None and settings.max_width > 2 * train.width_for(100):
+    elif train.spans and (settings.max_width or 0) > 2 * train.width_for(100):
         yield (
             f"max_width = {settings.max_width} is far above the widest span "
             f"({train.width_for(100)} tokens). A smaller one costs less time and memory."
         )
     if train.cut:
         yield (
-            f"{share(train.cut, train.spans)} spans are cut by the window of {settings.window} tokens "
-            "and can never be found. Raise `window` or `overlap`, or put a sentence splitter "
-            "(`sentencizer`, `senter`) before the component."
+            f"{share(train.cut, train.spans)} spans are cut by the window of {settings.window} "
+            "tokens and can never be found. Raise `window` or `overlap`, or put a sentence "
+            "splitter (`sentencizer`, `senter`) before the component."
         )
 
 
@@ -77,8 +77,8 @@ def about_dev(train: Stats, dev: Stats) -> Iterator[str]:
     if unknown:
         lost = sum(dev.labels[label] for label in unknown)
         yield (
-            f"Labels only in dev: {names(unknown)} ({lost} spans). They cannot be learned and count "
-            "as missed. Split the corpus anew, or check the spelling of the labels."
+            f"Labels only in dev: {names(unknown)} ({lost} spans). They cannot be learned and "
+            "count as missed. Split the corpus anew, or check the spelling of the labels."
         )
     unseen = [label for label in train.labels if label not in dev.labels]
     if unseen:
@@ -89,25 +89,30 @@ def about_dev(train: Stats, dev: Stats) -> Iterator[str]:
     shared = train.texts & dev.texts
     if shared:
         yield (
-            f"{len(shared)} texts of dev are in train too, word for word, such as "
-            f"{min(shared, key=len)[:60]!r}. The dev score will look better than it is. Remove them "
-            "from one side."
+            f"Texts of dev that are in train too, word for word: {len(shared)}, such as "
+            f"{min(shared, key=len)[:60]!r}. The dev score will look better than it is. Remove "
+            "them from one side."
         )
     shared_ids = train.doc_ids & dev.doc_ids
     if shared_ids:
         yield (
-            f"{len(shared_ids)} documents have parts in train and in dev ({names(shared_ids)}). Parts "
-            "of one document repeat its names, so the dev score will look better than it is. Split by "
+            f"Documents with parts in train and in dev: {names(shared_ids)}. Parts of one "
+            "document repeat its names, so the dev score will look better than it is. Split by "
             "document."
         )
     if dev.docs_unannotated:
         yield (
-            f"{dev.docs_unannotated} of {dev.docs} dev documents are not annotated. Leave them out, "
-            "for scores are only meaningful over annotated ones."
+            f"{dev.docs_unannotated} of {dev.docs} dev documents are not annotated. Leave them "
+            "out, for scores are only meaningful over annotated ones."
         )
 
 
 def about_spans(train: Stats) -> Iterator[str]:
+    if train.empty:
+        yield (
+            f"{train.empty} spans hold no token at all and cannot be learned. Remove them, or mend "
+            "the program that wrote them."
+        )
     if train.duplicates:
         yield (
             f"{train.duplicates} spans are there twice, with the same label. Training counts them "
@@ -115,8 +120,9 @@ def about_spans(train: Stats) -> Iterator[str]:
         )
     if train.two_labels:
         yield (
-            f"{train.two_labels} times the same words carry more than one label. Span systems learn "
-            'both; with `output = "ents"` only one can be kept. If it is a slip of annotation, mend it.'
+            f"{train.two_labels} times the same words carry more than one label. Span systems "
+            'learn both; with `output = "ents"` only one can be kept. If it is a slip of '
+            "annotation, mend it."
         )
     if train.crossing:
         yield (
@@ -126,8 +132,8 @@ def about_spans(train: Stats) -> Iterator[str]:
         )
     if train.blank_edges:
         yield (
-            f"{train.blank_edges} spans begin or end with white space, which makes them hard to find "
-            "exactly. Trim them in the source and convert again."
+            f"{train.blank_edges} spans begin or end with white space, which makes them hard to "
+            "find exactly. Trim them in the source and convert again."
         )
     if train.punct_edges > ODD_SHARE * train.spans:
         yield (
@@ -140,8 +146,8 @@ def about_docs(train: Stats) -> Iterator[str]:
     if train.docs_huge:
         yield (
             f"{train.docs_huge} documents have more than {HUGE:,} tokens (the longest "
-            f"{train.longest_doc:,}). They are processed in windows, but shuffle and batch better when "
-            "split into paragraphs."
+            f"{train.longest_doc:,}). They are processed in windows, but shuffle and batch better "
+            "when split into paragraphs."
         )
     if train.docs_empty:
         yield f"{train.docs_empty} documents have no tokens. They do no harm and can be removed."
@@ -151,7 +157,7 @@ def share(part: int, whole: int) -> str:
     return f"{part:,} of {whole:,} ({100 * part / max(whole, 1):.1f} %)"
 
 
-def names(items: "set[str] | List[str]") -> str:
+def names(items: Collection[str]) -> str:
     shown = sorted(items)[:N_NAMED]
     more = len(items) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")

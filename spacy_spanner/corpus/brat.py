@@ -1,4 +1,4 @@
-"""brat standoff: a text file and an .ann file of the same name with T (span) and R (relation) lines."""
+"""brat standoff: a .txt and an .ann file of one name, with T (span) and R (relation) lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DISCONTINUOUS = "discontinuous spans"
 
 
 def brat_pairs(path: Path) -> List[Tuple[Path, Path]]:
-    """The text files below a folder (or the one named by either of its two files) and their .ann."""
+    """The text files below a folder, or the one named by either of its files, and their .ann."""
     texts = sorted(path.rglob("*.txt")) if path.is_dir() else [path.with_suffix(".txt")]
     if not texts:
         raise CorpusError(Errors.S029.format(path=path, reason="no .txt files in this folder"))
@@ -30,8 +30,8 @@ def brat_pairs(path: Path) -> List[Tuple[Path, Path]]:
 
 
 def read_brat(path: Path) -> Iterator[Record]:
-    """One document a text file. Discontinuous spans and relations to them, or to events, are left out
-    and counted; lines of other kinds (events, attributes, notes) are counted too."""
+    """One document a text file. Discontinuous spans and relations to them, or to events, are left
+    out and counted; lines of other kinds (events, attributes, notes) are counted too."""
     for text_path, ann_path in brat_pairs(path):
         text = read_text(text_path)
         yield read_annotation(ann_path, text, text_path.stem)
@@ -69,7 +69,9 @@ def read_annotation(path: Path, text: str, doc_id: str) -> Record:
         elif name[0] in "EAMN#*":
             skipped[f"lines of kind {name[0]}"] += 1
         else:
-            place.fail(f"expected a line that begins with T, R, E, A, M, N, # or *, found {line!r:.60}")
+            place.fail(
+                f"expected a line that begins with T, R, E, A, M, N, # or *, found {line!r:.60}"
+            )
     relations: List[RawRelation] = []
     for place, rest in relation_lines:  # after all spans: brat does not order its lines
         relations.extend(read_relation(place, rest, positions, skipped))

@@ -37,10 +37,10 @@ class Summary:
 
 
 def build_doc(
-    record: Record, nlp: Language, *, spans_key: str, alignment_mode: str, summary: Summary
+    record: Record, *, nlp: Language, spans_key: str, alignment_mode: str, summary: Summary
 ) -> Doc:
-    """A document with `doc.spans[spans_key]` (also where empty: looked at, nothing there), `doc.ents`
-    (the outermost spans that do not overlap), relations and the document id."""
+    """A document with `doc.spans[spans_key]` (also where empty: looked at, nothing there),
+    `doc.ents` (the outermost spans that do not overlap), relations and the document id."""
     doc = make_doc(record, nlp)
     placed = [align(record, doc, span, alignment_mode, summary) for span in record.spans]
     unique = sorted(
@@ -73,8 +73,8 @@ def make_doc(record: Record, nlp: Language) -> Doc:
 def align(
     record: Record, doc: Doc, span: RawSpan, alignment_mode: str, summary: Summary
 ) -> Optional[RawSpan]:
-    """Token offsets of a span. One that ends within a token is counted, then placed by the alignment
-    mode where that is possible."""
+    """Token offsets of a span. One that ends within a token is counted, then placed by the
+    alignment mode where that is possible."""
     if record.text is None:
         return span
     start, end, label = span
@@ -96,7 +96,7 @@ def set_outermost_ents(doc: Doc, spans: List[Span]) -> None:
     starts = numpy.array([span.start for span in spans], dtype="int64")
     ends = numpy.array([span.end for span in spans], dtype="int64")
     keep = outermost(starts, ends)
-    doc.set_ents([span for span, kept in zip(spans, keep) if kept], default="outside")
+    doc.set_ents([span for span, kept in zip(spans, keep, strict=True) if kept], default="outside")
 
 
 def add_relations(

@@ -21,7 +21,7 @@ def split_columns(line: str) -> List[str]:
 
 def read_conll(path: Path, *, token_column: int = 0, tag_column: int = -1) -> Iterator[Record]:
     """One document a sentence. Blank lines part sentences; -DOCSTART- lines part documents, whose
-    running number becomes the document id. Lines such as `# id = 7` above a sentence are skipped."""
+    running number becomes the document id. Lines like `# id = 7` before a sentence are skipped."""
     words: List[str] = []
     tags: List[str] = []
     first: Optional[Place] = None
@@ -67,8 +67,8 @@ def checked_tag(place: Place, tag: str) -> str:
 
 
 def read_germeval(path: Path) -> Iterator[Record]:
-    """Lines of index, token, outer tag, inner tag. A line `#<tab>source` names the document; the spans
-    of both levels go into one list, so that inner ones are nested."""
+    """Lines of index, token, outer tag, inner tag. A line `#<tab>source` names the document; the
+    spans of both levels go into one list, so that inner ones are nested."""
     words: List[str] = []
     levels: List[List[str]] = [[], []]
     first: Optional[Place] = None
@@ -93,7 +93,7 @@ def read_germeval(path: Path) -> Iterator[Record]:
                 f"found {columns!r}"
             )
         words.append(columns[1])
-        for tags, tag in zip(levels, columns[2:]):
+        for tags, tag in zip(levels, columns[2:], strict=True):
             tags.append(checked_tag(place, tag.strip()))
         first = first or place
     yield from flush()

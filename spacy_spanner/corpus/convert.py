@@ -55,28 +55,21 @@ def convert(
         "contract" takes the tokens it holds whole, "expand" those it touches. All are counted.
     token_column, tag_column: For CoNLL columns, counted from 0, or from -1 at the end.
     """
-    nlp = spacy.blank(lang)
+    build = partial(
+        build_doc, nlp=spacy.blank(lang), spans_key=spans_key, alignment_mode=alignment_mode
+    )
     columns = partial(read_conll, token_column=token_column, tag_column=tag_column)
     results: List[Converted] = []
     contents: Dict[Path, bytes] = {}
     for target, paths in plan(inputs, output).items():
-        doc_bin, summary, formats = DocBin(store_user_data=True), Summary(), []
-        for path in paths:
-            formats.append(detect_format(path) if format == "auto" else format)
-            reader = columns if formats[-1] == "conll" else READERS[formats[-1]]
-            bar = tqdm(
-                reader(path), desc=path.name, unit=" docs", disable=not progress, delay=1, leave=False
-            )
-            for record in bar:
-                doc_bin.add(
-                    build_doc(
-                        record,
-                        nlp,
-                        spans_key=spans_key,
-                        alignment_mode=alignment_mode,
-                        summary=summary,
-                    )
-                )
+        doc_bin, summary = DocBin(store_user_data=True), Summary()
+        formats = [format_of(path, format) for path in paths]
+        for path, name in zip(paths, formats, strict=True):
+            reader = columns if name == "conll" else READERS[name]
+            # None: a bar only where somebody is looking
+            hide = None if progress else True
+            for record in tqdm(reader(path), desc=path.name, unit=" docs", disable=hide, delay=1):
+                doc_bin.add(build(record, summary=summary))
         if not summary.docs:
             raise CorpusError(Errors.S028.format(path=", ".join(map(str, paths))))
         contents[target] = doc_bin.to_bytes()
@@ -89,6 +82,9 @@ def plan(inputs: Sequence[Path], output: Path) -> Dict[Path, List[Path]]:
     """Which inputs go into which file."""
     if output.suffix == SUFFIX:
         return {output: list(inputs)}
+    if output.is_file():
+        reason = "the last argument is the output: a folder, or a file in .spacy"
+        raise CorpusError(Errors.S029.format(path=output, reason=reason))
     targets: Dict[Path, List[Path]] = {}
     for path in inputs:
         target = output / ((path.name if path.is_dir() else path.stem) + SUFFIX)
@@ -100,7 +96,7 @@ def plan(inputs: Sequence[Path], output: Path) -> Dict[Path, List[Path]]:
 
 
 def write_all(contents: Dict[Path, bytes]) -> None:
-    """Write beside each target first: a failure leaves neither half a file nor half of the files."""
+    """Write beside each target first: a failure leaves neither half a file nor half the files."""
     parts = {target: target.with_name(f".{target.name}.{os.getpid()}") for target in contents}
     try:
         for target, content in contents.items():
@@ -111,6 +107,15 @@ def write_all(contents: Dict[Path, bytes]) -> None:
     finally:
         for part in parts.values():
             part.unlink(missing_ok=True)
+
+
+def format_of(path: Path, format: str) -> str:
+    if format == "auto":
+        return detect_format(path)
+    if path.is_dir() and format != "brat":
+        reason = f"this is a folder; expected a file in format {format}"
+        raise CorpusError(Errors.S029.format(path=path, reason=reason))
+    return format
 
 
 def detect_format(path: Path) -> str:

@@ -6,14 +6,22 @@ import json
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from .record import Place, RawRelation, RawSpan, Record
-from .record import checked_relation, checked_span, checked_words, numbered_lines
+from .record import (
+    Place,
+    RawRelation,
+    RawSpan,
+    Record,
+    checked_relation,
+    checked_span,
+    checked_words,
+    numbered_lines,
+)
 
 
 def read_jsonl(path: Path) -> Iterator[Record]:
     """Objects with `tokens` (entities in token offsets) or `text` (entities in character offsets),
-    `entities` as [start, end_exclusive, label], optionally `relations` as [head_entity, tail_entity,
-    label] and `doc` or `id`, the id of the document."""
+    `entities` as [start, end_exclusive, label], optionally `relations` as [head_entity,
+    tail_entity, label] and `doc` or `id`, the id of the document."""
     for place, line in numbered_lines(path):
         if not line.strip():
             continue
@@ -35,7 +43,7 @@ def jsonl_record(place: Place, item: Dict[str, Any]) -> Record:
         text = item["text"]
     else:
         place.fail(f"expected 'tokens' (a list) or 'text' (a text), found the keys {sorted(item)}")
-    length, unit = (len(text), "character") if words is None else (len(words), "token")
+    length, unit = (len(text or ""), "character") if words is None else (len(words), "token")
     spans = [
         checked_span(place, *triple, length=length, unit=unit)
         for triple in triples(place, item, "entities")
@@ -63,11 +71,13 @@ def triples(place: Place, item: Dict[str, Any], key: str) -> List[List[Any]]:
 
 
 def read_spert(path: Path) -> Iterator[Record]:
-    """A JSON list of {"tokens", "entities": [{"type", "start", "end"}], "relations": [{"type", "head",
-    "tail"}]}, ends exclusive, heads and tails as positions in the list of entities."""
+    """A JSON list of {"tokens", "entities": [{"type", "start", "end"}], "relations": [{"type",
+    "head", "tail"}]}, ends exclusive, heads and tails as positions in the list of entities."""
     for place, item in json_items(path):
         if not isinstance(item, dict) or "tokens" not in item:
-            place.fail(f"expected an object with 'tokens', 'entities' and 'relations', found {item!r:.80}")
+            place.fail(
+                f"expected an object with 'tokens', 'entities' and 'relations', found {item!r:.80}"
+            )
         words = checked_words(place, item["tokens"])
         spans: List[RawSpan] = []
         for start, end, label in fields(place, item, "entities", ("start", "end", "type")):
@@ -78,9 +88,7 @@ def read_spert(path: Path) -> Iterator[Record]:
                 checked_relation(place, *values, n_spans=len(spans))
                 for values in fields(place, item, "relations", ("head", "tail", "type"))
             ]
-        yield Record(
-            place, words, None, spans, relations, doc_id(item, "doc", "orig_id", "id")
-        )
+        yield Record(place, words, None, spans, relations, doc_id(item, "doc", "orig_id", "id"))
 
 
 def fields(
@@ -92,7 +100,9 @@ def fields(
         place.fail(f"'{key}' must be a list, found {type(values).__name__}")
     for value in values:
         if not isinstance(value, dict) or any(name not in value for name in names):
-            place.fail(f"each of '{key}' must be an object with {', '.join(names)}, found {value!r}")
+            place.fail(
+                f"each of '{key}' must be an object with {', '.join(names)}, found {value!r}"
+            )
     return [(value[names[0]], value[names[1]], value[names[2]]) for value in values]
 
 
@@ -101,14 +111,14 @@ def json_items(path: Path) -> Iterator[Tuple[Place, Any]]:
     text = "\n".join(line for _, line in numbered_lines(path))
     decoder = json.JSONDecoder()
     position, line, counted = skip_blanks(text, 0), 1, 0
-    closing = False
+    after_comma = False
     if text[position : position + 1] != "[":
         Place(path, 1).fail("expected a JSON list, that is '[' at the beginning")
     while True:
         position = skip_blanks(text, position + 1)
         line, counted = line + text.count("\n", counted, position), position
         place = Place(path, line)
-        if text[position : position + 1] == "]" and not closing:
+        if text[position : position + 1] == "]" and not after_comma:
             return
         try:
             item, position = decoder.raw_decode(text, position)
@@ -119,10 +129,10 @@ def json_items(path: Path) -> Iterator[Tuple[Place, Any]]:
         if text[position : position + 1] == "]":
             return
         if text[position : position + 1] != ",":
-            found = text[position : position + 1]
+            found = repr(text[position]) if position < len(text) else "the end of the file"
             end = Place(path, text.count("\n", 0, position) + 1)
-            end.fail(f"expected ',' or ']' after an item, found {found or 'the end of the file'!r}")
-        closing = True
+            end.fail(f"expected ',' or ']' after an item, found {found}")
+        after_comma = True
 
 
 def skip_blanks(text: str, position: int) -> int:

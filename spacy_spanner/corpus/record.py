@@ -29,8 +29,8 @@ RawRelation = Tuple[int, int, str]  # head and tail as positions in `Record.span
 
 @dataclass
 class Record:
-    """One document as a reader found it: either `words` with token offsets in `spans`, or `text` with
-    character offsets. `relations` is None where the format or the file annotates none."""
+    """One document as a reader found it: either `words` with token offsets in `spans`, or `text`
+    with character offsets. `relations` is None where the format or the file annotates none."""
 
     place: Place
     words: Optional[List[str]] = None

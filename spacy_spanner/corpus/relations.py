@@ -1,7 +1,7 @@
 """Where relations live on a `Doc`: the one place that reads and writes them.
 
-They are kept as plain lists of token offsets in `doc.user_data`, which survives `to_bytes`, `to_disk`
-and `DocBin(store_user_data=True)`.
+They are kept as plain lists of token offsets in `doc.user_data`, which survives `to_bytes`,
+`to_disk` and `DocBin(store_user_data=True)`.
 """
 
 from __future__ import annotations

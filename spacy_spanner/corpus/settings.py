@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from configparser import InterpolationError
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Dict
 
 from spacy.util import load_config
+from thinc.api import ConfigValidationError
 
 from ..errors import Errors
 from .record import CorpusError
@@ -17,7 +19,10 @@ OURS = "spacy-spanner."  # how the names of our architectures begin
 
 def settings_from_config(path: Path) -> Settings:
     """Settings of the first component, in the order of the pipeline, with a model of ours."""
-    config = load_config(path, interpolate=True)
+    try:
+        config = load_config(path, interpolate=True)
+    except (ConfigValidationError, InterpolationError) as error:
+        raise CorpusError(Errors.S029.format(path=path, reason=str(error).strip())) from error
     components: Dict[str, Dict[str, Any]] = config.get("components", {})
     order = config.get("nlp", {}).get("pipeline", [])
     for name in sorted(components, key=lambda n: order.index(n) if n in order else len(order)):

@@ -49,6 +49,7 @@ class Stats:
     nested: int = 0
     crossing: int = 0
     duplicates: int = 0
+    empty: int = 0  # no token in them; left out of every other count
     two_labels: int = 0  # offsets with more than one label
     blank_edges: int = 0
     punct_edges: int = 0
@@ -124,6 +125,8 @@ def count_doc(doc: Doc, settings: Settings, stats: Stats) -> None:
     if spans is None:
         stats.docs_unannotated += 1
         return
+    stats.empty += sum(start >= end for start, end, _ in spans)
+    spans = [span for span in spans if span[0] < span[1]]
     count_spans(doc, spans, stats)
     if settings.max_width is not None:
         stats.too_wide += sum(end - start > settings.max_width for start, end, _ in spans)

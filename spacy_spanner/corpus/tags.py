@@ -24,10 +24,10 @@ def split_tag(tag: str) -> Optional[Tuple[str, str]]:
 def tags_to_spans(tags: Sequence[str]) -> List[RawSpan]:
     """Spans of a sequence of valid tags.
 
-    Ill-formed sequences are read as conlleval reads them: a span opens at B (S, U), and at any other
-    tag which does not continue the span before it, that is after O, after another label or after a
-    closing tag. This rule gives the intended spans under IOB1 as well as IOB2, so the scheme need not
-    be known.
+    Ill-formed sequences are read as conlleval reads them: a span opens at B (S, U), and at any
+    other tag which does not continue the span before it, that is after O, after another label or
+    after a closing tag. This rule gives the intended spans under IOB1 as well as IOB2, so the
+    scheme need not be known.
     """
     spans: List[RawSpan] = []
     start, open_label = 0, ""

@@ -42,7 +42,7 @@ class CRF(nn.Module):
     ) -> Tensor:
         """-log P(tags) of each row (B,); with `known` (B, L), -log of the probability of all paths
         that agree with the tags of the known tokens. Empty rows give 0."""
-        emissions = emissions.to(_wide(emissions))
+        emissions = emissions.to(wide_dtype(emissions))
         if known is None:
             gold = self._path_score(emissions, tags, mask)
         else:
@@ -78,7 +78,7 @@ class CRF(nn.Module):
         All paths up to the start that do not run into the entity, times its one inner path,
         times all paths from the end that do not continue it.
         """
-        wide = _wide(emissions)
+        wide = wide_dtype(emissions)
         emissions = emissions.to(wide)
         start, trans, end = (score.to(wide) for score in self.scores())
         places, joins = self.scheme.places, self.scheme.joins
@@ -123,7 +123,7 @@ class CRF(nn.Module):
         return start[tags[:, 0]] + emitted.sum(1) + moved.sum(1) + end[last]
 
 
-def _wide(x: Tensor) -> torch.dtype:
+def wide_dtype(x: Tensor) -> torch.dtype:
     """Sums over long rows lose digits in float32; Apple's GPUs have nothing wider."""
     return torch.float32 if x.device.type == "mps" else torch.float64
 

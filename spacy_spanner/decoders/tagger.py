@@ -1,4 +1,4 @@
-"""One tag per token, by softmax or CRF, behind one interface (Ji et al. 2022, section 3.2).
+"""One tag per token, by softmax or CRF, behind one interface (Ji et al. 2022, section 3.1.2).
 
 Axes: B rows, L tokens, D width, C labels, K tags, N spans.
 """
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..contract import Decoded
-from .crf import CRF
+from .crf import CRF, wide_dtype
 from .tags import TagScheme
 
 
@@ -116,9 +116,7 @@ def independent_span_scores(
     done = 1 - continues[row, stop, label]
     word = single[first] + begin[first] * done + end[first] * shut + inside[first] * shut * done
     logs = logits.log_softmax(2)[..., scheme.block("I")]
-    # In float32 the differences of long sums would lose digits; Apple's GPUs have nothing wider.
-    wide = torch.float32 if logits.device.type == "mps" else torch.float64
-    sums = F.pad(logs.to(wide), (0, 0, 1, 0)).cumsum(1)  # (B, L + 1, C)
+    sums = F.pad(logs.to(wide_dtype(logs)), (0, 0, 1, 0)).cumsum(1)  # (B, L + 1, C)
     many = (stop - start > 1).long()
     between = (sums[row, stop - 1, label] - sums[row, start + many, label]).exp().to(probs.dtype)
     phrase = (begin[first] + inside[first] * shut) * between * (end[last] + inside[last] * done)

@@ -156,8 +156,8 @@ class LocateAndLabel(SpanModule):
         if self.n_labels == 0 or encoded.mask.numel() == 0:
             return empty_decoded(encoded.x)
         view = View(encoded)
-        spans = Spans(*self.proposals(encoded).nonzero().unbind(dim=1))  # (K,) end holds width - 1
-        spans.end = spans.start + spans.end + 1
+        row, start, shift = self.proposals(encoded).nonzero().unbind(dim=1)  # (K,) each
+        spans = Spans(row, start, start + shift + 1)
         if self.regressor is not None:
             offsets = self.offsets(view, spans, view.pool(spans))  # (K, 2)
             start, end, legal = adjust(spans.start, spans.end, offsets, view.lengths[spans.row])

@@ -147,4 +147,6 @@ def overlap_loss(start: Tensor, end: Tensor, gold_start: Tensor, gold_end: Tenso
     """Eq 15 on real-valued half-open boundaries. Over 1 where the spans are apart.  (N,) each"""
     shared = torch.minimum(end, gold_end) - torch.maximum(start, gold_start)
     covered = torch.maximum(end, gold_end) - torch.minimum(start, gold_start)
-    return 1 - shared / covered
+    # A gold span covers a word at least. Slots without one are masked later, but only a finite
+    # value has a gradient that can be masked.
+    return 1 - shared / covered.clamp(min=1)

@@ -15,6 +15,10 @@ from ..spans.bands import band_products, band_view
 
 TypeInput = Literal["pointer", "hidden"]
 
+# Almost no pair is an entity, so logits start well below 0. Starting at 0, an untrained model would
+# find half of all pairs, which the evaluation before the first step would have to write down.
+START_LOGIT = -4.0
+
 
 class PairScorer(nn.Module):
     """Global Pointer: an own query and key for each label."""
@@ -24,11 +28,13 @@ class PairScorer(nn.Module):
         self.n_labels, self.head_size = n_labels, head_size
         self.use_rope, self.scale = use_rope, scale
         self.project = lecun_linear(width, n_labels * 2 * head_size)
+        self.bias = nn.Parameter(torch.full((n_labels,), START_LOGIT))
 
     def forward(self, x: Tensor, width: Optional[int] = None) -> Tensor:
         pairs = self.project(x).unflatten(-1, (self.n_labels, 2, self.head_size))
         pairs = pairs.permute(3, 0, 2, 1, 4)  # (2, B, C, L, H)
-        return pair_products(pairs, width=width, use_rope=self.use_rope, scale=self.scale)
+        products = pair_products(pairs, width=width, use_rope=self.use_rope, scale=self.scale)
+        return products + self.bias[:, None, None]  # (B, C, L, X)
 
 
 class EfficientPairScorer(nn.Module):
@@ -54,6 +60,7 @@ class EfficientPairScorer(nn.Module):
         self.use_rope, self.scale, self.type_input = use_rope, scale, type_input
         self.project = lecun_linear(width, 2 * head_size)
         self.types = lecun_linear(2 * head_size if type_input == "pointer" else width, 2 * n_labels)
+        nn.init.constant_(self.types.bias, START_LOGIT)
 
     def forward(self, x: Tensor, width: Optional[int] = None) -> Tensor:
         projected = self.project(x)  # (B, L, 2 H)

@@ -1,0 +1,1 @@
+"""Looking at predictions: where they are right, where they are wrong."""

@@ -1,0 +1,127 @@
+"""From documents to a torch module and back: the thinc side that all encoders share.
+
+Axes: T tokens of the batch, U distinct values among them, D width.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, cast
+
+import numpy
+import torch
+from spacy.attrs import ORTH
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
+from thinc.api import Model
+from thinc.types import Floats2d
+from thinc.util import torch2xp, xp2torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..errors import Errors
+from ..shim import ModuleShim
+
+Encoder = Model[List[Doc], List[Floats2d]]
+Read = Callable[[Encoder, numpy.ndarray, Vocab], Tuple[Any, ...]]
+
+
+def word_layer(
+    name: str,
+    maker: Callable[..., nn.Module],
+    read: Read,
+    *,
+    attr: int = ORTH,
+    width: Optional[int] = None,
+    init: Optional[Callable] = None,
+    dropout: float = 0.0,
+    learn_rate_scale: float = 1.0,
+    attrs: Optional[Dict[str, Any]] = None,
+) -> Encoder:
+    """An encoder that looks at each token by itself and encodes each distinct value once a batch.
+
+    maker: Makes the module; it gives one vector for each distinct value.  (U, D)
+    read: Called with the model, the distinct values of `attr` (U,) and the vocab; gives the
+        arguments of the module.
+    attr: The token attribute that is encoded.
+    width: D, if it is known before `init`.
+    init: Replaces the init that builds the module without sizes.
+    dropout: On the token vectors: tokens of the same value are dropped out separately.
+    """
+    return Model(
+        name,
+        forward,
+        init=build if init is None else init,
+        shims=[ModuleShim(maker, learn_rate_scale=learn_rate_scale)],
+        dims={"nO": width},
+        attrs={"attr": attr, "dropout": dropout, "read": read, **(attrs or {})},
+    )
+
+
+def shim_of(model: Encoder) -> ModuleShim:
+    return cast(ModuleShim, model.shims[0])
+
+
+def build(model: Encoder, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
+    shim_of(model).build()
+
+
+def forward(model: Encoder, docs: List[Doc], is_train: bool) -> Tuple[List[Floats2d], Callable]:
+    lengths = [len(doc) for doc in docs]
+    if not any(lengths):
+        return no_tokens(model, docs)
+    tokens = numpy.concatenate([doc.to_array(model.attrs["attr"]) for doc in docs])
+    values, inverse = numpy.unique(tokens, return_inverse=True)  # (U,), (T,)
+    shim = shim_of(model)
+    shim.module.train(is_train)
+    inputs = model.attrs["read"](model, values, docs[0].vocab)
+    with grad_mode(is_train):
+        vectors = shim.module(*inputs)  # (U, D)
+        flat = F.embedding(to_device(inverse, shim), vectors)  # (T, D)
+        flat = F.dropout(flat, model.attrs["dropout"], training=is_train)
+
+    def backprop(d_docs: List[Floats2d]) -> List[Doc]:
+        flat.backward(flatten(model, d_docs))
+        return []
+
+    return split(flat, lengths), backprop
+
+
+def no_tokens(model: Encoder, docs: List[Doc]) -> Tuple[List[Floats2d], Callable]:
+    """The output for a batch in which no document has a token."""
+    return [model.ops.alloc2f(0, model.get_dim("nO")) for _ in docs], lambda d_docs: []
+
+
+def grad_mode(is_train: bool) -> Any:
+    return torch.enable_grad() if is_train else torch.inference_mode()
+
+
+def flatten(model: Encoder, rows: Sequence[Floats2d]) -> Tensor:
+    """The token vectors of all documents.  (T, D)
+
+    Documents without tokens are left out: a transformer listener gives them no width."""
+    flat = model.ops.xp.concatenate([vectors for vectors in rows if len(vectors)])
+    return xp2torch(flat, device=shim_of(model).device)
+
+
+def split(flat: Tensor, lengths: Sequence[int]) -> List[Floats2d]:
+    """The token vectors of each document."""
+    array = torch2xp(flat.detach())
+    bounds = numpy.cumsum([0, *lengths])
+    return [cast(Floats2d, array[start:end]) for start, end in pairwise(bounds)]
+
+
+def to_device(array: numpy.ndarray, shim: ModuleShim) -> Tensor:
+    return torch.from_numpy(numpy.ascontiguousarray(array)).to(shim.device)
+
+
+def uniform(n_rows: int, width: int) -> Tensor:
+    """Rows from U(±sqrt(3 / width)), so that each number has variance 1 / width.  (n_rows, D)"""
+    bound = (3 / width) ** 0.5
+    return torch.empty(n_rows, width).uniform_(-bound, bound)
+
+
+def check_option(name: str, option: str, value: Any, holds: bool, reason: str) -> None:
+    """Refuse a setting that cannot work, when the architecture is built."""
+    if not holds:
+        raise ValueError(Errors.S041.format(name=name, option=option, value=value, reason=reason))

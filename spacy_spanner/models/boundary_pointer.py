@@ -1,0 +1,122 @@
+"""Boundary Module of the Modularized Interaction Network (Li et al. 2021, section 3.2).
+
+Axes: B rows, L tokens, D width, N spans. The sentinel is column L of a pointer's table.
+"""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..contract import Gold
+from ..decoders.crf import FORBIDDEN
+from .recurrent import make_lstm
+
+
+class BiaffineScores(nn.Module):
+    """How well each key (B, K, E) answers each query (B, L, D), for a softmax over the keys.
+
+    Equation 9 is q'Wk + U'q + V'k + b. U'q and b are the same for all keys, so no softmax sees them
+    and they are left out: what remains is (W'q + V)'k.
+    """
+
+    def __init__(self, *, query_width: int, key_width: int):
+        super().__init__()
+        self.query = nn.Linear(query_width, key_width)  # weight W', bias V
+        # Nearly even attention at first: no key is lost before anything was learned.
+        nn.init.normal_(self.query.weight, std=1 / query_width)
+        nn.init.zeros_(self.query.bias)
+
+    def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """(B, L, K)"""
+        return self.query(queries) @ keys.transpose(1, 2)
+
+
+class Pointer(nn.Module):
+    """From each word to the last word of the entity that it starts, or to the sentinel.
+
+    window: Longest segment, in words, that the segment vectors look at.
+    window_scope: "sum" bounds the sum of equation 10 only; "softmax" also bounds where the pointer
+        may point, so that starts of longer entities have no target and teach it nothing.
+    """
+
+    def __init__(self, *, width: int, window: int, window_scope: str):
+        super().__init__()
+        self.window = window
+        self.window_scope = window_scope
+        # As large as a state of the encoder, or it is slow to become the usual answer.
+        self.sentinel = nn.Parameter(torch.empty(width).uniform_(-0.5, 0.5))
+        self.decoder = make_lstm(width=width, hidden=width)
+        self.scores = BiaffineScores(query_width=width, key_width=width)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """Log-probabilities of each place, for each word.  (B, L, L + 1)
+
+        x (B, L, D) is zero where padded. Padded words point to the sentinel."""
+        sentinel = self.sentinel.expand(x.shape[0], 1, -1)  # (B, 1, D)
+        decoded = self.decoder(neighbour_sum(x))[0]  # (B, L, D)
+        logits = self.scores(decoded, torch.cat([x, sentinel], dim=1))  # (B, L, L + 1)
+        allowed = span_table(mask)  # (B, L, L)
+        if self.window_scope == "softmax":
+            allowed = allowed & band(x.shape[1], self.window, x.device)
+        return logits.masked_fill(~F.pad(allowed, (0, 1), value=True), FORBIDDEN).log_softmax(2)
+
+    def segments(self, log_probs: Tensor, x: Tensor) -> Tensor:
+        """Equation 10 within the window.  (B, L, 4 D)
+
+        The sum over the ends i of p(i | j) [h_j; h_i; h_i - h_j; h_i * h_j] needs only the mass
+        and the mean state of the ends: no pair of words is ever built."""
+        probs = log_probs[:, :, :-1].exp() * band(x.shape[1], self.window, x.device)  # (B, L, L)
+        first = probs.sum(2, keepdim=True) * x  # (B, L, D)
+        last = probs @ x  # (B, L, D)
+        return torch.cat([first, last, last - first, last * x], dim=2)
+
+    def loss(self, log_probs: Tensor, mask: Tensor, gold: Gold) -> Tensor:
+        """Equation 12: cross entropy, mean over the words of a row, then over the rows."""
+        target, counted = pointer_targets(mask, gold)  # (B, L) each
+        if self.window_scope == "softmax":
+            place = torch.arange(mask.shape[1], device=mask.device)
+            counted = counted & ((target - place < self.window) | (target == mask.shape[1]))
+        losses = F.nll_loss(log_probs.transpose(1, 2), target, reduction="none")  # (B, L)
+        losses = torch.where(counted, losses, 0.0)
+        per_row = losses.sum(1) / counted.sum(1).clamp(min=1)  # (B,)
+        return per_row.sum() / mask[:, 0].sum().clamp(min=1)
+
+
+def pointer_targets(mask: Tensor, gold: Gold) -> Tuple[Tensor, Tensor]:
+    """Where each word should point, and whether it is annotated.  (B, L) each
+
+    The first word of an entity points to its last; all other words, those inside entities too,
+    point to the sentinel. Words of gold entities are always annotated."""
+    n_rows, length = mask.shape
+    row, start, end, _ = gold.flat.unbind(1)
+    target = torch.full((n_rows, length), length, device=mask.device)
+    target.index_put_((row, start), end - 1)
+    if gold.known is None:
+        return target, mask
+    steps = torch.zeros((n_rows, length + 1), dtype=torch.int64, device=mask.device)
+    one = torch.ones_like(row)
+    steps.index_put_((row, start), one, accumulate=True)
+    steps.index_put_((row, end), -one, accumulate=True)
+    return target, mask & (gold.known | (steps.cumsum(1)[:, :length] > 0))
+
+
+def neighbour_sum(x: Tensor) -> Tensor:
+    """Each word plus the words before and after it (equation 8); zeros beyond either end.
+    (B, L, D), zero where padded"""
+    return x + F.pad(x[:, :-1], (0, 0, 1, 0)) + F.pad(x[:, 1:], (0, 0, 0, 1))
+
+
+def span_table(mask: Tensor) -> Tensor:
+    """Whether words j..i are a segment of the row.  (B, L, L) bool"""
+    ordered = torch.ones(mask.shape[1], mask.shape[1], dtype=torch.bool, device=mask.device).triu()
+    return ordered & mask[:, None, :]
+
+
+def band(length: int, window: int, device: torch.device) -> Tensor:
+    """Whether words j..i are at most `window` words.  (L, L) bool"""
+    place = torch.arange(length, device=device)
+    return place[None, :] - place[:, None] < window

@@ -1,0 +1,224 @@
+"""A key-value memory of training tokens, read word by word (Luo et al. 2020, eq. 9-12).
+
+Axes: B rows, L tokens, D width of values, E width of keys, S slots, U words, Q queries of a word,
+R slots read for a word.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence, Tuple
+
+import numpy
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .memory_index import Bucket, Found, MemoryIndex
+
+DTYPES = {"float32": torch.float32, "float16": torch.float16}
+
+
+class AnswerCache:
+    """The last answer to each word, for as long as the memory does not change.
+
+    Word vectors that do not depend on context ask the same every time, and then hardly anything
+    has to be read."""
+
+    def __init__(self, n_words: int, queries: Tensor, value_width: int):
+        self.is_held = numpy.zeros(n_words, dtype=bool)
+        with torch.inference_mode(False):  # to be written in any mode later on
+            self.queries = queries.new_zeros(n_words, queries.shape[1])  # (K, E)
+            self.answers = queries.new_zeros(n_words, value_width)  # (K, D)
+
+    def holds(self, queries: Tensor, found: Found) -> numpy.ndarray:
+        """Whether the answer to each found token is here; reads the device.  (n,)"""
+        words = torch.from_numpy(found.words).to(queries.device)
+        asked = F.embedding(torch.from_numpy(found.places).to(queries.device), queries)
+        is_same = (F.embedding(words, self.queries) == asked).all(1).cpu().numpy()
+        return self.is_held[found.words] & is_same
+
+    def store(self, queries: Tensor, answers: Tensor, found: Found, number: numpy.ndarray) -> None:
+        """Keep the answers of these numbers to one found token of each word."""
+        found, number = found.pick(number >= 0), number[number >= 0]
+        words, first = numpy.unique(found.words, return_index=True)
+        at = torch.from_numpy(words).to(queries.device)
+        places = torch.from_numpy(found.places[first]).to(queries.device)
+        chosen = torch.from_numpy(number[first]).to(queries.device)
+        self.queries[at] = queries[places]
+        self.answers[at] = answers[chosen]
+        self.is_held[words] = True
+
+    def recall(self, found: Found) -> Tensor:
+        """The answers to found tokens that `holds`.  (n, D)"""
+        return F.embedding(torch.from_numpy(found.words).to(self.answers.device), self.answers)
+
+
+class WordMemory(nn.Module):
+    """Remembers the word vector (key) and the contextual state (value) of training tokens and
+    answers a word with what it saw of the same word.
+
+    similarity: "dot", "scaled" or "cosine" (eq. 9-11).
+    most_read: T, the slots that answer one word; a random choice where it has more. Prediction
+        always makes the same choice.
+    max_slots: Bound on the slots of all words, or None for one per training token.
+    dtype: "float32" or "float16".
+    read_singletons: Whether a word that occurs once is answered in training, with its own state of
+        the epoch before.
+    """
+
+    keys: Tensor  # (S, E)
+    values: Tensor  # (S, D)
+
+    def __init__(
+        self,
+        *,
+        key_width: int,
+        value_width: int,
+        similarity: str = "cosine",
+        most_read: int = 500,
+        max_slots: Optional[int] = None,
+        dtype: str = "float32",
+        read_singletons: bool = False,
+        seed: int = 0,
+    ):
+        super().__init__()
+        self.similarity = similarity
+        self.most_read = most_read
+        self.max_slots = max_slots
+        self.read_singletons = read_singletons
+        self.random = numpy.random.default_rng(seed)
+        self.fixed_draw = self.random.random(most_read)  # (T,)
+        self.index = MemoryIndex(numpy.zeros((4, 0), dtype="int64"))
+        self.cache: Optional[AnswerCache] = None
+        self.register_buffer("keys", torch.zeros(0, key_width, dtype=DTYPES[dtype]))
+        self.register_buffer("values", torch.zeros(0, value_width, dtype=DTYPES[dtype]))
+
+    def learn_words(self, words: numpy.ndarray, counts: numpy.ndarray) -> None:
+        """Make empty slots for the words (K,) of the training data, which occur so often (K,).
+
+        A memory that was written to keeps what it has: its training goes on."""
+        if self.index.filled.any():
+            return
+        self.index = MemoryIndex.learn(words, counts, self.max_slots)
+        self._resize(self.index.n_slots)
+
+    @property
+    def megabytes(self) -> float:
+        stored = (self.keys, self.values)
+        return (sum(t.numel() * t.element_size() for t in stored) + self.index.table.nbytes) / 1e6
+
+    def forward(
+        self, vectors: Tensor, states: Tensor, keys: Optional[numpy.ndarray], lengths: Sequence[int]
+    ) -> Tuple[Tensor, Tensor]:
+        """Answer the words of a batch; in training, then remember them.
+
+        vectors: (B, L, E) word vectors.
+        states: (B, L, D) contextual states, which become values.
+        keys: (B, L) word keys on the host; may be None only while no words are learned.
+        RETURNS: (B, L, D) responses, zero where there is none, and (B, L) bool where there is one.
+        """
+        none = states.new_zeros(1, states.shape[2])
+        answers, chosen = none, numpy.zeros(states.shape[:2], dtype="int64")  # 0: no answer
+        if self.index.n_slots:
+            assert keys is not None
+            found = self.index.find(keys, lengths)
+            if not self.index.is_silent:
+                queries = self._as_query(vectors).flatten(0, 1)  # (B L, E)
+                ask = self._ask_again if self._may_reuse else self._ask
+                read, number = ask(queries, found)  # (A, D), (n,)
+                answers = torch.cat([none, read])
+                chosen.flat[found.places] = number + 1
+            if self.training:
+                self._write(vectors, states, *self.index.claim(found))
+        at = torch.from_numpy(chosen).to(states.device)  # (B, L)
+        return F.embedding(at, answers), at > 0
+
+    @property
+    def _may_reuse(self) -> bool:
+        return not self.training and not torch.is_grad_enabled()
+
+    def _ask(self, queries: Tensor, found: Found) -> Tuple[Tensor, numpy.ndarray]:
+        """Answers (A, D), and which of them belongs to each found token; -1 for none.  (n,)"""
+        buckets = self.index.plan(
+            found,
+            most=self.most_read,
+            draw=self.random.random(self.most_read) if self.training else self.fixed_draw,
+            twice_only=self.training and not self.read_singletons,
+        )
+        answers = [queries.new_zeros(0, self.values.shape[1])]
+        answer_at = numpy.full(len(queries), -1)  # (B L,)
+        n_answers = 0
+        for bucket in buckets:
+            answers.append(self._read(queries, bucket).flatten(0, 1))  # (U Q, D)
+            number = n_answers + numpy.arange(bucket.places.size).reshape(bucket.places.shape)
+            answer_at[bucket.places[bucket.is_query]] = number[bucket.is_query]
+            n_answers += bucket.places.size
+        return torch.cat(answers), answer_at[found.places]
+
+    def _ask_again(self, queries: Tensor, found: Found) -> Tuple[Tensor, numpy.ndarray]:
+        """As `_ask`, but a word that asks with the same vector as before gets the same answer."""
+        if self.cache is None or self.cache.queries.device != queries.device:
+            self.cache = AnswerCache(len(self.index.starts), queries, self.values.shape[1])
+        is_old = self.cache.holds(queries, found)  # (n,)
+        old, new = found.pick(is_old), found.pick(~is_old)
+        answers, new_number = self._ask(queries, new)
+        known = self.cache.recall(old)  # before other questions about the same words are stored
+        self.cache.store(queries, answers, new, new_number)
+        number = numpy.empty(len(is_old), dtype="int64")  # (n,)
+        number[~is_old] = new_number
+        number[is_old] = len(answers) + numpy.arange(len(known))
+        return torch.cat([answers, known]), number
+
+    def _read(self, queries: Tensor, bucket: Bucket) -> Tensor:
+        """Eq. 12 for all tokens of the words in a bucket.  (U, Q, D)"""
+        places, slots, n_slots = (
+            torch.from_numpy(a).to(queries.device)
+            for a in (bucket.places, bucket.slots, bucket.n_slots)
+        )
+        asked = F.embedding(places, queries)  # (U, Q, E)
+        keys = F.embedding(slots, self.keys).to(queries.dtype)  # (U, R, E)
+        values = F.embedding(slots, self.values).to(queries.dtype)  # (U, R, D)
+        counts = torch.arange(slots.shape[1], device=slots.device) < n_slots[:, None]  # (U, R)
+        logits = asked @ keys.transpose(1, 2)  # (U, Q, R)
+        return logits.masked_fill(~counts[:, None], -torch.inf).softmax(2) @ values
+
+    @torch.no_grad()
+    def _write(
+        self, vectors: Tensor, states: Tensor, slots: numpy.ndarray, places: numpy.ndarray
+    ) -> None:
+        self.cache = None
+        at = torch.from_numpy(slots).to(states.device)
+        chosen = torch.from_numpy(places).to(states.device)
+        words = vectors.flatten(0, 1)[chosen]
+        words = unit(words) if self.similarity == "cosine" else words
+        self.keys[at] = words.to(self.keys.dtype)
+        self.values[at] = states.flatten(0, 1)[chosen].to(self.values.dtype)
+
+    def _as_query(self, vectors: Tensor) -> Tensor:
+        if self.similarity == "cosine":  # keys are stored with length one
+            return unit(vectors)
+        return vectors * vectors.shape[2] ** -0.5 if self.similarity == "scaled" else vectors
+
+    def _resize(self, n_slots: int) -> None:
+        self.cache = None
+        self.keys = self.keys.new_zeros(n_slots, self.keys.shape[1])
+        self.values = self.values.new_zeros(n_slots, self.values.shape[1])
+
+    def get_extra_state(self) -> Tensor:
+        """The index goes with the weights.  (4, K)"""
+        return torch.from_numpy(self.index.table.copy())
+
+    def set_extra_state(self, state: Tensor) -> None:
+        self.index = MemoryIndex(state.cpu().numpy().copy())
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
+        """Take over the size of what is loaded."""
+        if prefix + "keys" in state_dict:
+            self._resize(len(state_dict[prefix + "keys"]))
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+def unit(x: Tensor) -> Tensor:
+    """Vectors with length one; zero stays zero, with a finite gradient."""
+    square = (x * x).sum(-1, keepdim=True)
+    return x * torch.where(square > 0, square, torch.ones_like(square)).rsqrt()

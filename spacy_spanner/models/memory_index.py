@@ -1,0 +1,170 @@
+"""Which slots of the memory belong to which word (Luo et al. 2020, memory query and update).
+
+Everything here is numpy on the host: a batch is planned without asking the device for anything.
+Axes: K words of the memory, S slots, Q queries, R slots read for a word, U words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Iterator, List, Optional, Sequence, Tuple
+
+import numpy
+
+# Rows of the table.
+WORD, SIZE, COUNT, WRITES = range(4)
+
+# Slots copied in one go. Few enough that the copies stay in the cache of a CPU.
+AT_ONCE = 8192
+
+
+@dataclass
+class Found:
+    """Tokens of a padded batch whose word has slots."""
+
+    places: numpy.ndarray  # (n,) place in the flattened batch
+    words: numpy.ndarray  # (n,) number of the word in the memory
+
+    def pick(self, which: numpy.ndarray) -> Found:
+        return Found(self.places[which], self.words[which])
+
+
+@dataclass
+class Bucket:
+    """Words with about as many slots and about as many tokens, to be read in one go."""
+
+    slots: numpy.ndarray  # (U, R) int64
+    n_slots: numpy.ndarray  # (U,) how many of them count
+    places: numpy.ndarray  # (U, Q) tokens of each word in the flattened batch
+    is_query: numpy.ndarray  # (U, Q) bool; the rest is padding
+
+
+class MemoryIndex:
+    """A ring of slots for every word, one behind the other in the order of the words.
+
+    `table` (4, K) int64 is all of its state: sorted word keys, slots of each word, how often it
+    occurs in the training data, and how often it was written.
+    """
+
+    def __init__(self, table: numpy.ndarray):
+        self.table = table
+        self.starts = numpy.cumsum(table[SIZE]) - table[SIZE]  # (K,) first slot of each word
+
+    @classmethod
+    def learn(
+        cls, words: numpy.ndarray, counts: numpy.ndarray, max_slots: Optional[int]
+    ) -> MemoryIndex:
+        """An index with empty slots for words (K,) that occur so often (K,)."""
+        sizes = share_slots(counts, max_slots)
+        order = numpy.argsort(words)
+        order = order[sizes[order] > 0]
+        writes = numpy.zeros_like(counts)
+        return cls(numpy.stack([words[order], sizes[order], counts[order], writes[order]]))
+
+    @property
+    def n_slots(self) -> int:
+        return int(self.table[SIZE].sum())
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether less than one epoch was written."""
+        return bool(self.table[WRITES].sum() < self.table[COUNT].sum())
+
+    @property
+    def filled(self) -> numpy.ndarray:
+        """How many slots of each word were written; always the first ones.  (K,)"""
+        return numpy.minimum(self.table[WRITES], self.table[SIZE])
+
+    def find(self, keys: numpy.ndarray, lengths: Sequence[int]) -> Found:
+        """The tokens of rows of these lengths whose key (B, L) has slots."""
+        real = numpy.arange(keys.shape[1]) < numpy.asarray(lengths)[:, None]  # (B, L)
+        places = numpy.flatnonzero(real)
+        wanted = keys.ravel()[places]
+        words = numpy.searchsorted(self.table[WORD], wanted)
+        words = numpy.minimum(words, self.table.shape[1] - 1)
+        is_here = self.table[WORD][words] == wanted
+        return Found(places[is_here], words[is_here])
+
+    def claim(self, found: Found) -> Tuple[numpy.ndarray, numpy.ndarray]:
+        """The slots these tokens are written to and the places of the tokens; moves the rings on.
+
+        Of a word with more tokens than slots the last ones stay."""
+        order = numpy.argsort(found.words, kind="stable")
+        words, places = found.words[order], found.places[order]
+        distinct, first, n_tokens = numpy.unique(words, return_index=True, return_counts=True)
+        rank = numpy.arange(len(words)) - numpy.repeat(first, n_tokens)
+        size = self.table[SIZE][words]
+        slots = self.starts[words] + (self.table[WRITES][words] + rank) % size
+        self.table[WRITES][distinct] += n_tokens
+        last = rank >= numpy.repeat(n_tokens, n_tokens) - size
+        return slots[last], places[last]
+
+    def plan(
+        self, found: Found, *, most: int, draw: numpy.ndarray, twice_only: bool
+    ) -> List[Bucket]:
+        """What to read for these tokens; those whose word has nothing to read are left out.
+
+        most: Slots read for a word; where it has more, they are cut into so many runs of like
+            length and one is taken of each.
+        draw: (most,) which slot of a run is taken, as numbers from 0 to 1.
+        twice_only: Leave out words that occur only once in the training data.
+        """
+        readable = self.filled > 0
+        if twice_only:
+            readable &= self.table[COUNT] > 1
+        found = found.pick(readable[found.words])
+        order = numpy.argsort(found.words, kind="stable")
+        places = found.places[order]
+        words, first, n_tokens = numpy.unique(
+            found.words[order], return_index=True, return_counts=True
+        )
+        filled = self.filled[words]  # (U,)
+        n_read = numpy.minimum(filled, most)
+        # Padding costs more than another bucket only where there are many slots.
+        level = 100 * numpy.ceil(numpy.log2(numpy.maximum(n_read, 16)))
+        level += numpy.ceil(numpy.log2(n_tokens) / 2)
+        buckets = []
+        for members in cut(level, n_read):
+            step = numpy.arange(n_tokens[members].max())  # (Q,)
+            is_query = step < n_tokens[members, None]  # (U, Q)
+            at = numpy.where(is_query, first[members, None] + step, 0)
+            slots = self.starts[words[members], None] + spread(
+                filled[members], n_read[members], draw
+            )
+            buckets.append(Bucket(slots, n_read[members], places[at], is_query))
+        return buckets
+
+
+def cut(level: numpy.ndarray, n_read: numpy.ndarray) -> Iterator[numpy.ndarray]:
+    """The numbers of the words of each level (U,), in parts of about `AT_ONCE` slots."""
+    for one in numpy.unique(level):
+        members = numpy.flatnonzero(level == one)
+        n_words = max(1, AT_ONCE // int(n_read[members].max()))
+        yield from (members[i : i + n_words] for i in range(0, len(members), n_words))
+
+
+def spread(filled: numpy.ndarray, n_read: numpy.ndarray, draw: numpy.ndarray) -> numpy.ndarray:
+    """Distinct numbers below `filled` (U,), as many as `n_read` (U,), evenly spread; 0 behind
+    them.  (U, R)"""
+    step = numpy.arange(n_read.max())  # (R,)
+    low = step * filled[:, None] // n_read[:, None]  # (U, R)
+    high = (step + 1) * filled[:, None] // n_read[:, None]
+    taken = low + (draw[: len(step)] * (high - low)).astype("int64")
+    return numpy.where(step < n_read[:, None], taken, 0)
+
+
+def share_slots(counts: numpy.ndarray, max_slots: Optional[int]) -> numpy.ndarray:
+    """One slot for each occurrence of a word. Where that is too much, the most frequent words give
+    up slots first, down to a common level; below one slot a word, the rarest words have none."""
+    if max_slots is None or counts.sum() <= max_slots:
+        return counts
+    if len(counts) > max_slots:
+        sizes = numpy.zeros_like(counts)
+        sizes[numpy.argsort(-counts, kind="stable")[:max_slots]] = 1
+        return sizes
+    low, high = 1, int(counts.max())  # the level fits at `low` and does not at `high`
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = numpy.minimum(counts, middle).sum() <= max_slots
+        low, high = (middle, high) if fits else (low, middle)
+    return numpy.minimum(counts, low)

@@ -1,0 +1,217 @@
+"""Modularized Interaction Network (Li et al. 2021): a tagger that also sees segments and types.
+
+Axes: B rows, L tokens, D width of a BiLSTM's states, C labels.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Dict, List, Literal, Optional
+
+import torch
+from spacy.tokens import Doc
+from thinc.api import Model
+from thinc.types import Floats2d
+from torch import Tensor, nn
+
+from ..bridge import SpanTableModel, span_table_model
+from ..contract import Decoded, Gold, SpanModule, Tokens
+from ..decoders.tagger import Tagger
+from ..errors import Errors
+from .boundary_pointer import Pointer
+from .interaction import Interaction
+from .recurrent import BiLSTM
+
+
+class Gate(nn.Module):
+    """How much of some information to let into the tagger, by its own states (equation 3)."""
+
+    def __init__(self, *, guide_width: int, width: int):
+        super().__init__()
+        self.guide = nn.Linear(guide_width, width, bias=False)
+        self.own = nn.Linear(width, width, bias=False)
+
+    def forward(self, guide: Tensor, x: Tensor) -> Tensor:
+        return torch.sigmoid(self.guide(guide) + self.own(x)) * x
+
+
+class Fusion(nn.Module):
+    """The states of the tagger with all gated information, in the width of the states (equation 4).
+
+    Starts as the states themselves plus a little of the rest, so that training begins where that of
+    a plain BiLSTM-CRF begins.
+    """
+
+    def __init__(self, *, width: int, extra_widths: Dict[str, int]):
+        super().__init__()
+        gates = {name: Gate(guide_width=width, width=n) for name, n in extra_widths.items()}
+        self.gates = nn.ModuleDict(gates)
+        self.mix = nn.Linear(width + sum(extra_widths.values()), width)
+        with torch.no_grad():
+            nn.init.xavier_uniform_(self.mix.weight)
+            nn.init.eye_(self.mix.weight[:, :width])
+            nn.init.zeros_(self.mix.bias)
+
+    def forward(self, states: Tensor, extras: Dict[str, Tensor]) -> Tensor:
+        gated = [gate(states, extras[name]) for name, gate in self.gates.items()]
+        return self.mix(torch.cat([states, *gated], dim=2))
+
+
+class ModularizedInteraction(SpanModule):
+    """Three BiLSTMs over shared token vectors, two auxiliary tasks and a BIOES CRF over it all.
+
+    hidden: Width of one direction of each BiLSTM.
+    dropout: On the token vectors and on the states of each BiLSTM.
+    use_boundary, use_type, use_interaction: Ablations. The interaction needs both other modules;
+        without either of them this is a BiLSTM-CRF.
+    """
+
+    def __init__(
+        self,
+        *,
+        width: int,
+        n_labels: int,
+        hidden: int = 100,
+        dropout: float = 0.5,
+        segment_window: int = 6,
+        window_scope: str = "sum",
+        label_attention: str = "qin",
+        label_heads: int = 5,
+        use_boundary: bool = True,
+        use_type: bool = True,
+        use_interaction: bool = True,
+        ner_weight: float = 1.0,
+        boundary_weight: float = 1.0,
+        type_weight: float = 1.0,
+    ):
+        super().__init__(width=width, n_labels=n_labels, output_width=2 * hidden)
+        states = 2 * hidden
+        self.dropout = nn.Dropout(dropout)
+        self.loss_weights = {"ner": ner_weight, "boundary": boundary_weight, "types": type_weight}
+        self.encoders = nn.ModuleDict({"ner": BiLSTM(width=width, hidden=hidden)})
+        self.pointer: Optional[Pointer] = None
+        self.types: Optional[Tagger] = None
+        self.interaction: Optional[Interaction] = None
+        extra_widths: Dict[str, int] = {}
+        if use_boundary:
+            self.encoders["boundary"] = BiLSTM(width=width, hidden=hidden)
+            self.pointer = Pointer(width=states, window=segment_window, window_scope=window_scope)
+            extra_widths.update(boundary=states, segment=4 * states)
+        if use_type:
+            self.encoders["types"] = BiLSTM(width=width, hidden=hidden)
+            self.types = Tagger(width=states, n_labels=n_labels, scheme="IO", kind="crf")
+            extra_widths["types"] = states
+        if use_boundary and use_type and use_interaction:
+            self.interaction = Interaction(
+                width=states,
+                n_types=n_labels + 1,
+                label_attention=label_attention,
+                n_heads=label_heads,
+            )
+            extra_widths.update(
+                boundary=self.interaction.output_width, types=self.interaction.output_width
+            )
+        self.fused_width = states + sum(extra_widths.values())
+        self.fusion = Fusion(width=states, extra_widths=extra_widths) if extra_widths else None
+        self.tagger = Tagger(width=states, n_labels=n_labels, scheme="BIOES", kind="crf")
+
+    def encode(self, tokens: Tokens) -> Tokens:
+        """States of the NER module as `x`, those of the other modules as parts.  (B, L, D) each"""
+        x = self.dropout(tokens.x)
+        states = {
+            name: self.dropout(encoder(x, tokens.lengths))
+            for name, encoder in self.encoders.items()
+        }
+        return tokens.with_states(states.pop("ner"), **states)
+
+    def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
+        """Equation 13, a weighted sum."""
+        total = encoded.x.new_zeros(())
+        for name, value in self.loss_terms(encoded, gold).items():
+            total = total + self.loss_weights[name] * value
+        return total
+
+    def loss_terms(self, encoded: Tokens, gold: Gold) -> Dict[str, Tensor]:
+        """Equation 12: the loss of each module that there is."""
+        mask = encoded.mask
+        terms: Dict[str, Tensor] = {}
+        points: Optional[Tensor] = None
+        if self.pointer is not None:
+            points = self.pointer(encoded.parts["boundary"], mask)  # (B, L, L + 1)
+            terms["boundary"] = self.pointer.loss(points, mask, gold)
+        if self.types is not None:
+            terms["types"] = self.types.loss(encoded.parts["types"], mask, gold.flat, gold.known)
+        fused = self.fuse(encoded, points)
+        terms["ner"] = self.tagger.loss(fused, mask, gold.flat, gold.known)
+        return terms
+
+    def decode(self, encoded: Tokens, thresholds: Tensor) -> Decoded:
+        """The best tags of the NER module; the other two modules only inform it."""
+        points: Optional[Tensor] = None
+        if self.pointer is not None:
+            points = self.pointer(encoded.parts["boundary"], encoded.mask)  # (B, L, L + 1)
+        return self.tagger.decode(self.fuse(encoded, points), encoded.mask, thresholds)
+
+    def fuse(self, encoded: Tokens, points: Optional[Tensor]) -> Tensor:
+        """What the tagger reads, given where the pointer points (B, L, L + 1).  (B, L, D)"""
+        if self.fusion is None:
+            return encoded.x
+        extras = dict(encoded.parts)
+        if self.pointer is not None and points is not None:
+            extras["segment"] = self.pointer.segments(points, encoded.parts["boundary"])
+        if self.interaction is not None and self.types is not None:
+            extras["boundary"], extras["types"] = self.interaction(
+                encoded.parts["boundary"],
+                encoded.parts["types"],
+                encoded.mask,
+                self.types.project.weight,
+            )
+        return self.fusion(encoded.x, extras)
+
+    def cells(self, length: int) -> int:
+        tables = (self.pointer is not None) + 2 * (self.interaction is not None)  # (L, L) each
+        return length * (tables * length + self.fused_width)
+
+
+def build_modularized_interaction(
+    tok2vec: Optional[Model[List[Doc], List[Floats2d]]],
+    hidden: int = 100,
+    dropout: float = 0.5,
+    segment_window: int = 6,
+    window_scope: Literal["sum", "softmax"] = "sum",
+    label_attention: Literal["qin", "lan", "none"] = "qin",
+    label_heads: int = 5,
+    use_boundary: bool = True,
+    use_type: bool = True,
+    use_interaction: bool = True,
+    ner_weight: float = 1.0,
+    boundary_weight: float = 1.0,
+    type_weight: float = 1.0,
+    learn_rate_scale: float = 1.0,
+) -> SpanTableModel:
+    """The Modularized Interaction Network over any tok2vec."""
+    if label_attention == "lan" and 2 * hidden % label_heads != 0:
+        raise ValueError(
+            Errors.S003.format(
+                name="modularized_interaction",
+                option="label_heads",
+                value=label_heads,
+                reason=f"it must divide 2 * hidden = {2 * hidden}",
+            )
+        )
+    maker = partial(
+        ModularizedInteraction,
+        hidden=hidden,
+        dropout=dropout,
+        segment_window=segment_window,
+        window_scope=window_scope,
+        label_attention=label_attention,
+        label_heads=label_heads,
+        use_boundary=use_boundary,
+        use_type=use_type,
+        use_interaction=use_interaction,
+        ner_weight=ner_weight,
+        boundary_weight=boundary_weight,
+        type_weight=type_weight,
+    )
+    return span_table_model(tok2vec, maker, flat=True, learn_rate_scale=learn_rate_scale)

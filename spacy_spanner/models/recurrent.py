@@ -1,0 +1,62 @@
+"""Recurrent layers whose result does not depend on padding.
+
+Axes: B rows, L tokens, D width, H hidden width of one direction.
+"""
+
+from __future__ import annotations
+
+from typing import List
+
+import torch
+from torch import Tensor, nn
+
+
+class BiLSTM(nn.Module):
+    """One layer in both directions; the result is zero where padded.
+
+    The backward half is a second LSTM over the rows turned around, so that each row ends where its
+    padding begins. That gives what packing gives; on a CPU, forward and backward take half the time
+    of a packed LSTM or less when rows differ in length.
+    """
+
+    def __init__(self, *, width: int, hidden: int):
+        super().__init__()
+        self.forth = make_lstm(width=width, hidden=hidden)
+        self.back = make_lstm(width=width, hidden=hidden)
+        self.output_width = 2 * hidden
+
+    def forward(self, x: Tensor, lengths: List[int]) -> Tensor:
+        """x (B, L, D) of rows with these lengths.  (B, L, 2 H)"""
+        n_tokens = torch.tensor(lengths, device=x.device)[:, None]  # (B, 1)
+        place = torch.arange(x.shape[1], device=x.device)  # (L,)
+        mask = place < n_tokens  # (B, L)
+        order = torch.where(mask, n_tokens - 1 - place, place)  # (B, L), its own inverse
+        forth = self.forth(x)[0]  # (B, L, H)
+        back = take_tokens(self.back(take_tokens(x, order))[0], order)  # (B, L, H)
+        return torch.cat([forth, back], dim=2).masked_fill(~mask[:, :, None], 0.0)
+
+
+def take_tokens(x: Tensor, index: Tensor) -> Tensor:
+    """The token vectors at the given places of their own rows.  (B, L, D), (B, K) -> (B, K, D)"""
+    base = torch.arange(x.shape[0], device=x.device)[:, None] * x.shape[1]  # (B, 1)
+    taken = x.flatten(0, 1).index_select(0, (base + index).flatten())
+    return taken.view(*index.shape, x.shape[2])
+
+
+def make_lstm(*, width: int, hidden: int) -> nn.LSTM:
+    """An LSTM in one direction, (B, L, D) -> (B, L, H), that starts out remembering.
+
+    Each gate gets a Glorot-uniform input matrix and an orthogonal recurrent one; biases are zero,
+    but one for the forget gate, so that gradients reach far back from the first step on.
+    """
+    lstm = nn.LSTM(width, hidden, batch_first=True)
+    from_input, from_state, bias, other_bias = lstm.all_weights[0]
+    with torch.no_grad():
+        for gate in from_input.chunk(4):
+            nn.init.xavier_uniform_(gate)
+        for gate in from_state.chunk(4):
+            nn.init.orthogonal_(gate)
+        bias.zero_()
+        bias[hidden : 2 * hidden] = 1.0  # the gates stand in the order input, forget, cell, output
+        other_bias.zero_()
+    return lstm

@@ -1,0 +1,65 @@
+"""SeqNER: one tag per token from the shared encoder (Ji et al. 2022, section 3.1.2)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import List, Literal, Optional
+
+from spacy.tokens import Doc
+from thinc.api import Model
+from thinc.types import Floats2d
+from torch import Tensor, nn
+
+from ..bridge import SpanTableModel, span_table_model
+from ..contract import Decoded, Gold, SpanModule, Tokens
+from ..decoders.tagger import Tagger
+
+
+class SeqNER(SpanModule):
+    """Dropout, then a softmax or CRF tagger."""
+
+    def __init__(
+        self,
+        *,
+        width: int,
+        n_labels: int,
+        tagging: str = "softmax",
+        scheme: str = "BIO",
+        dropout: float = 0.1,
+    ):
+        super().__init__(width=width, n_labels=n_labels)
+        self.dropout = nn.Dropout(dropout)
+        self.tagger = Tagger(width=width, n_labels=n_labels, scheme=scheme, kind=tagging)
+
+    def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
+        return self.tagger.loss(self.dropout(encoded.x), encoded.mask, gold.flat, gold.known)
+
+    def decode(self, encoded: Tokens, thresholds: Tensor) -> Decoded:
+        return self.tagger.decode(encoded.x, encoded.mask, thresholds)
+
+    def cells(self, length: int) -> int:
+        n_tags = self.tagger.tags.n_tags
+        return n_tags * max(length, n_tags if self.tagger.tags.crf is not None else 0)
+
+
+def build_seq_ner(
+    tok2vec: Optional[Model[List[Doc], List[Floats2d]]],
+    tagging: Literal["softmax", "crf"] = "softmax",
+    scheme: Literal["BIO", "BIOES"] = "BIO",
+    dropout: float = 0.1,
+    learn_rate_scale: float = 1.0,
+) -> SpanTableModel:
+    """SeqNER as an architecture.
+
+    tok2vec: Token vectors, or None where it is a part of another architecture.
+    tagging: "softmax" or "crf".
+    scheme: Tags "BIO" or "BIOES".
+    dropout: On the token vectors.
+    learn_rate_scale: Multiplies the learning rate for this head alone.
+    """
+    return span_table_model(
+        tok2vec,
+        partial(SeqNER, tagging=tagging, scheme=scheme, dropout=dropout),
+        flat=True,
+        learn_rate_scale=learn_rate_scale,
+    )

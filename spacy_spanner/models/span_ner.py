@@ -1,0 +1,207 @@
+"""SpanNER: every span up to a width is classified (Ji et al. 2022, section 3.1.3).
+
+Axes: B rows, L tokens, W widths, D width, C labels, K = C + 1 classes (0 is none), N spans.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Dict, List, Literal, Optional, Tuple
+
+import torch
+from spacy.tokens import Doc
+from thinc.api import Model
+from thinc.types import Floats2d
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..bridge import SpanTableModel, span_table_model
+from ..contract import Decoded, Gold, SpanModule, Tokens
+from ..spans.bands import all_known, band_mask, band_view
+from ..spans.masks import clear_spans
+from ..spans.pooling import project_band_max
+from ..spans.sampling import sample_rows
+
+N_LENGTHS = 100  # rows of the length table; longer spans share the last one
+
+# The parts of the span vector, in the order of their columns in the classifier.
+PARTS: Dict[str, Tuple[str, ...]] = {
+    "boundary": ("start", "end", "length"),
+    "pooling": ("pool", "context", "length"),
+    "hybrid": ("start", "end", "pool", "context", "length"),
+}
+
+
+@dataclass
+class Added:
+    """The summands of the logits of a batch."""
+
+    first: Tensor  # (B, L, K) of the first token and of the row
+    lengths: Tensor  # (N_LENGTHS, K) of the length, and the bias
+    last: Optional[Tensor] = None  # (B, L, K) of the last token
+    pool: Optional[Tensor] = None  # (B, L, W, K) of the maximum over the tokens
+    widest: Optional[Tensor] = None  # (B, L, D) maxima of W tokens, for gold that has no cell
+
+
+class SpanNER(SpanModule):
+    """One linear layer over the concatenated parts of a span vector, computed part by part: what
+    depends on a token or on a length alone is projected once, and the projections are added."""
+
+    def __init__(
+        self,
+        *,
+        width: int,
+        n_labels: int,
+        max_width: int = 10,
+        representation: str = "hybrid",
+        max_negatives: int = 100,
+        length_width: int = 25,
+        context: str = "max",
+        dropout: float = 0.1,
+    ):
+        super().__init__(width=width, n_labels=n_labels)
+        self.max_width = max_width
+        self.max_negatives = max_negatives
+        self.context = context
+        self.parts = PARTS[representation]
+        self.sizes = [length_width if part == "length" else width for part in self.parts]
+        self.dropout = nn.Dropout(dropout)
+        self.lengths = nn.Embedding(N_LENGTHS, length_width)
+        self.classify = nn.Linear(sum(self.sizes), n_labels + 1)
+
+    def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
+        """Cross entropy, mean over all gold spans and the sampled negatives of the batch."""
+        added = self.project(encoded)
+        cell, chosen = self.sample_negatives(encoded.mask, gold)  # (B, M)
+        band = self.band_logits(added).flatten(1, 2)  # (B, L * W, K)
+        negatives = band.gather(1, cell[..., None].expand(-1, -1, band.shape[2]))  # (B, M, K)
+        logits = torch.cat((self.span_logits(added, gold.spans), negatives.flatten(0, 1)))
+        classes = F.pad(gold.spans[:, 3] + 1, (0, chosen.numel()))
+        counted = F.pad(chosen.flatten(), (len(gold.spans), 0), value=True)
+        losses = F.cross_entropy(logits, classes, reduction="none")  # (N,)
+        return (losses * counted).sum() / counted.sum().clamp(min=1)
+
+    def sample_negatives(self, mask: Tensor, gold: Gold) -> Tuple[Tensor, Tensor]:
+        """Random annotated spans, none of them gold: cells of the flattened band (B, M), and which
+        of them count (B, M)."""
+        n_widths = min(self.max_width, mask.shape[1])
+        free = clear_spans(band_mask(mask, n_widths), gold.spans)  # (B, L, W)
+        if gold.known is not None:
+            free = free & all_known(gold.known, n_widths)
+        return sample_rows(free.flatten(1), self.max_negatives, self.max_negatives)
+
+    def project(self, tokens: Tokens) -> Added:
+        """What each part of the span vectors adds to the logits."""
+        x = tokens.x
+        weights = self._weights()
+        lengths = self.dropout(self.lengths.weight)
+        added = Added(
+            first=x.new_zeros((1, 1, 1)),
+            lengths=F.linear(lengths, weights["length"], self.classify.bias),
+        )
+        if "start" in weights:
+            added.first = F.linear(self._drop_channels(x), weights["start"])
+            added.last = F.linear(self._drop_channels(x), weights["end"])
+        if "pool" in weights:
+            context = self._drop_channels(self._context(tokens))
+            added.first = added.first + F.linear(context, weights["context"])
+            # Dropout commutes with the maximum: its factors are the same for all tokens of a row.
+            kept, n_widths = self._drop_channels(x), min(self.max_width, x.shape[1])
+            added.pool, added.widest = project_band_max(kept, weights["pool"], n_widths)
+        added.first = added.first.expand(-1, x.shape[1], -1)
+        return added
+
+    def band_logits(self, added: Added) -> Tensor:
+        """Class logits of all spans up to `max_width`; those that leave their row mean nothing.
+        (B, L, W, K)"""
+        n_widths = min(self.max_width, added.first.shape[1])
+        width = torch.arange(n_widths, device=added.first.device).clamp(max=N_LENGTHS - 1)
+        logits = added.first[:, :, None] + added.lengths[width]
+        if added.last is not None:
+            logits = logits + band_view(added.last.transpose(1, 2), n_widths).permute(0, 2, 3, 1)
+        return logits if added.pool is None else logits + added.pool
+
+    def span_logits(self, added: Added, spans: Tensor) -> Tensor:
+        """Class logits of single spans (N, 4), which may be wider than the band.  (N, K)"""
+        row, start, end, _ = spans.unbind(1)
+        cell = end - start - 1
+        logits = added.first[row, start] + added.lengths[cell.clamp(max=N_LENGTHS - 1)]
+        if added.last is not None:
+            logits = logits + added.last[row, end - 1]
+        if added.pool is None or added.widest is None:
+            return logits
+        n_widths = added.pool.shape[2]
+        narrow = added.pool[row, start, cell.clamp(max=n_widths - 1)]
+        from_start = added.widest[row, start]  # (N, D)
+        to_end = added.widest[row, (end - n_widths).clamp(min=0)]
+        wide = F.linear(torch.maximum(from_start, to_end), self._weights()["pool"])
+        return logits + torch.where((cell < n_widths)[:, None], narrow, wide)
+
+    def decode(self, encoded: Tokens, thresholds: Tensor) -> Decoded:
+        """Spans whose most probable class is a label of probability over its threshold."""
+        logits = self.band_logits(self.project(encoded))
+        inside = band_mask(encoded.mask, logits.shape[2])  # (B, L, W)
+        found = (inside & (logits[..., 1:].amax(3) > logits[..., 0])).nonzero()  # (N, 3)
+        row, start, cell = found.unbind(1)
+        scores, best = logits[row, start, cell].softmax(1).max(1)
+        label = best - 1
+        keep = scores > thresholds[label]
+        return Decoded(torch.stack((row, start, start + cell + 1, label), 1)[keep], scores[keep])
+
+    def cells(self, length: int) -> int:
+        return length * max(min(self.max_width, length) * (self.n_labels + 1), self.width)
+
+    def _weights(self) -> Dict[str, Tensor]:
+        """The columns of the classifier by part: (K, D), for the length (K, 25)."""
+        columns = self.classify.weight.split(self.sizes, dim=1)
+        return {part: c.contiguous() for part, c in zip(self.parts, columns, strict=True)}
+
+    def _drop_channels(self, x: Tensor) -> Tensor:
+        """Dropout with one draw per row and channel (B, 1, D), for all tokens alike."""
+        return x * self.dropout(torch.ones_like(x[:, :1])) if self.training else x
+
+    def _context(self, tokens: Tokens) -> Tensor:
+        """One vector per row.  (B, 1, D)"""
+        outside = ~tokens.mask[..., None]
+        if self.context == "max":
+            lowest = torch.finfo(tokens.x.dtype).min
+            return tokens.x.masked_fill(outside, lowest).amax(1, keepdim=True)
+        n_tokens = tokens.mask.sum(1).clamp(min=1)[:, None, None]
+        return tokens.x.masked_fill(outside, 0.0).sum(1, keepdim=True) / n_tokens
+
+
+def build_span_ner(
+    tok2vec: Optional[Model[List[Doc], List[Floats2d]]],
+    max_width: int = 10,
+    representation: Literal["boundary", "pooling", "hybrid"] = "hybrid",
+    max_negatives: int = 100,
+    length_width: int = 25,
+    context: Literal["max", "mean"] = "max",
+    dropout: float = 0.1,
+    learn_rate_scale: float = 1.0,
+) -> SpanTableModel:
+    """SpanNER as an architecture.
+
+    tok2vec: Token vectors, or None where it is a part of another architecture.
+    max_width: The widest span, in tokens, that is looked at when predicting.
+    representation: Parts of the span vector: "boundary" (first and last token), "pooling" (max over
+        the tokens, and the context of the row) or "hybrid" (all of them); each with the length.
+    max_negatives: How many spans that are not gold are drawn per row and update.
+    length_width: Width of the length embedding.
+    context: The vector of the row, "max" or "mean" over its tokens.
+    dropout: On each part of the span vector.
+    learn_rate_scale: Multiplies the learning rate for this head alone.
+    """
+    maker = partial(
+        SpanNER,
+        max_width=max_width,
+        representation=representation,
+        max_negatives=max_negatives,
+        length_width=length_width,
+        context=context,
+        dropout=dropout,
+    )
+    return span_table_model(
+        tok2vec, maker, flat=False, max_width=max_width, learn_rate_scale=learn_rate_scale
+    )

@@ -1,0 +1,97 @@
+"""One complete training config from short overlays: base + encoder + system."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+
+from spacy.util import CONFIG_SECTION_ORDER, load_model_from_config
+from thinc.api import Config
+
+CONFIGS = Path(__file__).parent / "configs"
+BASELINES = ("ner", "spancat")  # spaCy's own components, configured alike for fair comparisons
+
+
+def names(kind: str) -> List[str]:
+    """The overlays there are; `kind` is "systems" or "encoders"."""
+    return sorted(path.stem for path in (CONFIGS / kind).glob("*.cfg"))
+
+
+def read_overlay(*parts: str) -> Config:
+    path = CONFIGS.joinpath(*parts).with_suffix(".cfg")
+    return Config().from_disk(path, interpolate=False)
+
+
+def join_config(
+    system: str,
+    encoder: str,
+    *,
+    lang: str = "en",
+    output: Optional[str] = None,
+    spans_key: str = "sc",
+    max_width: Optional[int] = None,
+    transformer: Optional[str] = None,
+    gpu: bool = False,
+    mixed_precision: bool = False,
+) -> Config:
+    """The overlays put together, as short as they are.
+
+    system: A system of ours, or "ner" or "spancat".
+    encoder: "hash", "vectors" or "transformer".
+    output: "spans", "ents" or "both"; the system's own default without it.
+    max_width: Widest span, where the system has such a limit.
+    transformer: Name or folder of the pretrained model.
+    gpu: Let torch allocate the GPU's memory.
+    mixed_precision: Half precision inside the transformer (GPU only).
+    """
+    config = Config(section_order=CONFIG_SECTION_ORDER).merge(read_overlay("base"))
+    config = config.merge(read_overlay("encoders", encoder))
+    component = read_overlay("systems", system)["component"]
+    head = config.pop("head", {})
+    if system not in BASELINES:
+        component["model"].update(head)
+        component["spans_key"] = spans_key
+        if output is not None:
+            component["output"] = output
+    elif system == "spancat":
+        component["spans_key"] = spans_key
+    component["model"]["tok2vec"] = config.pop("listener")
+    if max_width is not None:
+        set_width(component, max_width)
+    config["components"][system] = component
+    config["nlp"]["lang"] = lang
+    config["nlp"]["pipeline"] = list(config["components"])
+    config["training"]["score_weights"] = score_weights(system, output, spans_key)
+    if "transformer" in config["components"]:
+        model = config["components"]["transformer"]["model"]
+        model["name"] = transformer or model["name"]
+        model["mixed_precision"] = mixed_precision
+    if gpu:
+        config["system"]["gpu_allocator"] = "pytorch"
+    return config
+
+
+def set_width(component: Dict[str, Any], max_width: int) -> None:
+    if "suggester" in component:
+        component["suggester"]["max_size"] = max_width
+    elif component["factory"] in ("global_pointer", "efficient_global_pointer", "span_ner"):
+        component["model"]["max_width"] = max_width
+    elif component["factory"] == "locate_and_label":
+        component["model"]["seed_lengths"] = list(range(1, max_width + 1))
+
+
+def score_weights(system: str, output: Optional[str], spans_key: str) -> Dict[str, float]:
+    """Weights of the scores that this system fills, and of no others."""
+    if output is None:
+        spans = ("global_pointer", "efficient_global_pointer", "locate_and_label", "spancat")
+        output = "spans" if system in spans else "ents"
+    if system in BASELINES:
+        output = {"ner": "ents", "spancat": "spans"}[system]
+    prefix = "ents" if output == "ents" else f"spans_{spans_key}"
+    return {f"{prefix}_f": 1.0, f"{prefix}_p": 0.0, f"{prefix}_r": 0.0}
+
+
+def complete(config: Config) -> Config:
+    """The config with every default filled in, as `spacy init fill-config` would do."""
+    filled = load_model_from_config(config, auto_fill=True, validate=True).config
+    return Config(filled, section_order=CONFIG_SECTION_ORDER)

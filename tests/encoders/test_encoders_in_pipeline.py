@@ -1,0 +1,261 @@
+"""Encoders in whole pipelines: from a config, trained, saved and loaded."""
+
+from __future__ import annotations
+
+from typing import List
+
+import numpy
+import pytest
+import spacy
+from numpy.testing import assert_array_equal
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+from spacy.util import load_model_from_config
+from spacy.vectors import Vectors
+from thinc.api import Config
+
+PARTS = """
+[{path}]
+@architectures = "spacy-spanner.JoinedEncoder.v1"
+lstm_width = 16
+dropout = 0.1
+
+[{path}.*.words]
+@architectures = "spacy-spanner.TunedVectors.v1"
+width = 10
+min_count = 1
+
+[{path}.*.inner]
+@architectures = "spacy-spanner.JoinedEncoder.v1"
+
+[{path}.*.inner.*.chars]
+@architectures = "spacy-spanner.CharBiLSTM.v1"
+char_width = 5
+hidden_width = 4
+pool = "mean"
+
+[{path}.*.inner.*.ints]
+@architectures = "spacy-spanner.IntNet.v1"
+char_width = 4
+first_filters = 4
+filters = 2
+kernels = [3,5]
+
+[{path}.*.cnn]
+@architectures = "spacy-spanner.CharCNN.v1"
+filters = 6
+
+[{path}.*.tags]
+@architectures = "spacy-spanner.TagEmbed.v1"
+width = 4
+attr = "TAG"
+"""
+OWN = """
+[nlp]
+lang = "en"
+pipeline = ["pointer"]
+
+[components]
+
+[components.pointer]
+factory = "global_pointer"
+
+[components.pointer.model]
+@architectures = "spacy-spanner.GlobalPointer.v1"
+""" + PARTS.format(path="components.pointer.model.tok2vec")
+SHARED = """
+[nlp]
+lang = "en"
+pipeline = ["tok2vec", "pointer", "second"]
+
+[components]
+
+[components.tok2vec]
+factory = "tok2vec"
+
+[components.pointer]
+factory = "global_pointer"
+
+[components.pointer.model]
+@architectures = "spacy-spanner.GlobalPointer.v1"
+
+[components.pointer.model.tok2vec]
+@architectures = "spacy.Tok2VecListener.v1"
+width = 16
+
+[components.second]
+factory = "global_pointer"
+
+[components.second.model]
+@architectures = "spacy-spanner.GlobalPointer.v1"
+
+[components.second.model.tok2vec]
+@architectures = "spacy-spanner.JoinedEncoder.v1"
+
+[components.second.model.tok2vec.*.shared]
+@architectures = "spacy.Tok2VecListener.v1"
+width = 16
+
+[components.second.model.tok2vec.*.own]
+@architectures = "spacy-spanner.TunedVectors.v1"
+""" + PARTS.format(path="components.tok2vec.model")
+SENTENCES = [
+    ("Anna flew to Moscow in 1995 .", [(0, 1, "PER"), (3, 4, "LOC")]),
+    ("Moscow sleeps", [(0, 1, "LOC")]),
+    ("nothing here", []),
+]
+
+
+def make_nlp(config: str) -> Language:
+    nlp = load_model_from_config(Config().from_str(config), auto_fill=True)
+    data = numpy.random.default_rng(0).normal(size=(3, 8)).astype("float32")
+    keys = [nlp.vocab.strings.add(word) for word in ("moscow", "to", "0000")]
+    nlp.vocab.vectors = Vectors(strings=nlp.vocab.strings, data=data, keys=keys)
+    return nlp
+
+
+def make_examples(nlp: Language) -> List[Example]:
+    examples = []
+    for text, spans in SENTENCES:
+        words = text.split()
+        tags = ["X" if word[0].isupper() else "Y" for word in words]
+        predicted, reference = (Doc(nlp.vocab, words=words, tags=tags) for _ in range(2))
+        reference.spans["sc"] = [
+            spacy.tokens.Span(reference, start, end, label=label) for start, end, label in spans
+        ]
+        examples.append(Example(predicted, reference))
+    return examples
+
+
+def vectors_of(nlp: Language, name: str, *texts: str) -> List[numpy.ndarray]:
+    docs = [Doc(nlp.vocab, words=text.split(), tags=["X"] * len(text.split())) for text in texts]
+    return nlp.get_pipe(name).model.predict(docs)
+
+
+def tuned_nodes(nlp: Language) -> List:
+    pipes = [pipe for _, pipe in nlp.pipeline]
+    return [node for pipe in pipes for node in pipe.model.walk() if node.name == "TunedVectors"]
+
+
+@pytest.mark.parametrize("config", [OWN, SHARED], ids=["own", "shared"])
+def test_train_save_load(config, tmp_path):
+    nlp = make_nlp(config)
+    table = nlp.vocab.vectors.data.copy()
+    optimizer = nlp.initialize(lambda: make_examples(nlp))
+    optimizer.learn_rate = 0.01
+    assert all(len(node.shims[0].module.keys) >= 8 for node in tuned_nodes(nlp))
+    started = [node.shims[0].module.rows.detach().clone() for node in tuned_nodes(nlp)]
+    losses = []
+    for _ in range(12):
+        step: dict = {}
+        nlp.update(make_examples(nlp), sgd=optimizer, losses=step)
+        losses.append(step["pointer"])
+    assert losses[-1] < losses[0]
+    for node, start in zip(tuned_nodes(nlp), started, strict=True):
+        assert (node.shims[0].module.rows.detach() != start).any()
+    assert_array_equal(nlp.vocab.vectors.data, table)
+
+    nlp.to_disk(tmp_path / "nlp")
+    loaded = spacy.load(tmp_path / "nlp")
+    again = load_model_from_config(nlp.config).from_bytes(nlp.to_bytes())
+    for other in (loaded, again):
+        for eg, eg_other in zip(make_examples(nlp), make_examples(other), strict=True):
+            doc, doc_other = nlp(eg.predicted), other(eg_other.predicted)
+            group, group_other = doc.spans["sc"], doc_other.spans["sc"]
+            assert [(s.start, s.end, s.label_) for s in group] == [
+                (s.start, s.end, s.label_) for s in group_other
+            ]
+            assert_array_equal(group.attrs["scores"], group_other.attrs["scores"])
+
+
+def test_words_are_learned_in_a_shared_encoder():
+    nlp = make_nlp(SHARED)
+    nlp.initialize(lambda: make_examples(nlp))
+    seen, unseen = vectors_of(nlp, "tok2vec", "sleeps", "zebra")
+    assert (seen != unseen).any()
+    (node, _) = tuned_nodes(nlp)
+    assert node.get_dim("nO") == 8  # of the static vectors, not the setting
+
+
+def test_processes_give_the_same():
+    nlp = make_nlp(OWN)
+    nlp.initialize(lambda: make_examples(nlp))
+    nlp.get_pipe("pointer").cfg["threshold"] = 0.0
+    texts = [text for text, _ in SENTENCES] * 3
+    alone = [len(doc.spans["sc"]) for doc in nlp.pipe(texts)]
+    assert alone == [len(doc.spans["sc"]) for doc in nlp.pipe(texts, n_process=2, batch_size=3)]
+    assert sum(alone)
+
+
+TRANSFORMER = """
+[nlp]
+lang = "en"
+pipeline = ["transformer", "pointer"]
+
+[components]
+
+[components.transformer]
+factory = "transformer"
+
+[components.transformer.model]
+@architectures = "spacy-transformers.TransformerModel.v3"
+name = "{name}"
+
+[components.pointer]
+factory = "global_pointer"
+
+[components.pointer.model]
+@architectures = "spacy-spanner.GlobalPointer.v1"
+
+[components.pointer.model.tok2vec]
+@architectures = "spacy-spanner.JoinedEncoder.v1"
+lstm_width = 8
+
+[components.pointer.model.tok2vec.*.words]
+@architectures = "spacy-spanner.TunedVectors.v1"
+
+[components.pointer.model.tok2vec.*.pieces]
+@architectures = "spacy-transformers.TransformerListener.v1"
+grad_factor = 1.0
+
+[components.pointer.model.tok2vec.*.pieces.pooling]
+@layers = "reduce_mean.v1"
+"""
+
+
+@pytest.fixture
+def tiny_bert(tmp_path) -> str:
+    pytest.importorskip("spacy_transformers")
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz0159."]
+    pieces += [f"##{piece}" for piece in pieces[5:]]
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces), encoding="utf8")
+    config = BertConfig(
+        vocab_size=len(pieces),
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=8,
+    )
+    path = tmp_path / "bert"
+    BertModel(config).save_pretrained(path)
+    BertTokenizerFast(str(tmp_path / "vocab.txt")).save_pretrained(path)
+    return path.as_posix()
+
+
+def test_gradient_reaches_a_transformer_below(tiny_bert, tmp_path):
+    nlp = make_nlp(TRANSFORMER.format(name=tiny_bert))
+    optimizer = nlp.initialize(lambda: make_examples(nlp))
+    optimizer.learn_rate = 0.01
+    transformer = nlp.get_pipe("transformer").model
+    weights = [p for n in transformer.walk() for s in n.shims for p in s._model.parameters()]
+    before = [p.detach().clone() for p in weights]
+    nothing = Example(Doc(nlp.vocab), Doc(nlp.vocab))
+    nlp.update([make_examples(nlp)[0], nothing, make_examples(nlp)[1]], sgd=optimizer)
+    assert any((p != start).any() for p, start in zip(weights, before, strict=True))
+    nlp.to_disk(tmp_path / "nlp")
+    loaded = spacy.load(tmp_path / "nlp")
+    for one, two in zip(nlp.pipe(["Anna", "", "b c"]), loaded.pipe(["Anna", "", "b c"]), strict=True):
+        assert_array_equal(one.spans["sc"].attrs["scores"], two.spans["sc"].attrs["scores"])

@@ -1,0 +1,129 @@
+"""The stages, losses and the sample of Locate and Label."""
+
+import pytest
+import torch
+from locate_and_label_cases import LENGTHS, make, make_gold, make_tokens, slow_scores
+
+from spacy_spanner.models.locate_and_label_sample import sample_seeds
+from spacy_spanner.models.locate_and_label_stages import (
+    Spans,
+    View,
+    binary_focal,
+    class_focal,
+    offset_loss,
+    overlap_loss,
+)
+
+
+def draw(**options):
+    options = {
+        "alpha1": 0.7,
+        "negatives_per_positive": 5,
+        "negatives_per_row": 2,
+        "slots_per_gold": 50,
+        **options,
+    }
+    gold = make_gold([(0, 2, 6, 0), (1, 0, 2, 1)])
+    sample = sample_seeds(make_tokens([20, 20, 9]).mask, gold, torch.arange(1, 6), **options)
+    return sample, sample.spans.row[sample.used], sample.overlap[sample.used]
+
+
+def test_each_row_has_all_positives_and_five_negatives_for_each_and_two():
+    sample, row, overlap = draw()
+    # Around [2, 6) lie two spans of three and two of five words at IoU .75 and .8.
+    for number, n_positive in enumerate((5, 1, 0)):
+        here = overlap[row == number]
+        assert int((here >= 0.7).sum()) == n_positive
+        assert int((here < 0.7).sum()) == 5 * n_positive + 2
+    picked = sample.spans.pick(sample.used)
+    spans = torch.stack([picked.row, picked.start, picked.end], dim=1)
+    assert len(torch.unique(spans, dim=0)) == len(spans)
+
+
+def test_negatives_are_drawn_afresh():
+    starts = [draw()[0].spans.start.tolist() for _ in range(2)]
+    assert starts[0] != starts[1]
+
+
+def test_where_slots_are_short_negatives_give_way():
+    _, row, overlap = draw(slots_per_gold=5)
+    assert len(row) == 2 * 3 + 5 * 2 + 2  # the gold spans have slots of their own
+    assert int((overlap >= 0.7).sum()) == 6
+
+
+def test_gold_is_a_positive_whatever_its_length():
+    model = make(seed_lengths=[1])
+    terms = model.loss_terms(make_tokens(), make_gold([(0, 0, 7, 0)]))
+    assert int(terms["offsets"][1]) == 1
+
+
+def test_the_band_holds_the_scores_of_the_filter():
+    model, tokens = make(), make_tokens()
+    band = model.filter.band(tokens.x, 9)
+    assert band.shape == (3, 7, 9)
+    for row, n in enumerate(LENGTHS):
+        for start in range(n):
+            for width in range(1, n - start + 1):
+                last = start + width - 1
+                expected = slow_scores(
+                    model.filter, tokens.x[row], start, last, start, start + width
+                )
+                torch.testing.assert_close(band[row, start, width - 1], expected[0])
+    assert (band[0, 3, 4:] == -torch.inf).all()
+
+
+@pytest.mark.parametrize("n_spans", [3, 40])
+def test_projecting_tokens_or_spans_is_the_same(n_spans):
+    model, tokens = make(), make_tokens([9, 9])
+    spans = Spans(*torch.tensor([[n % 2, n % 8, n % 8 + 1] for n in range(n_spans)]).unbind(dim=1))
+    view = View(tokens)
+    got = view.inner(model.classifier, spans, view.pool(spans))
+    for n in range(n_spans):
+        row, start = n % 2, n % 8
+        expected = slow_scores(model.classifier, tokens.x[row], start, start, start, start + 1)
+        torch.testing.assert_close(got[n], expected)
+
+
+def test_dropout_keeps_the_mean_and_rests_in_evaluation():
+    model = make(dropout=0.25)
+    x = torch.ones(200, 200, dtype=torch.float64)
+    dropped = model.filter.dropout(x)
+    assert dropped.unique().tolist() == pytest.approx([0.0, 1 / 0.75])
+    assert float(dropped.mean()) == pytest.approx(1.0, abs=0.02)
+    assert torch.equal(model.eval().filter.dropout(x), x)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 2.0])
+def test_focal_losses_follow_equation_12(gamma):
+    logits = torch.randn(8, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    target = torch.arange(8) % 4
+    expected = []
+    for row, cls in zip(logits.softmax(dim=1), target, strict=True):
+        expected.append(-((1 - row[cls]) ** gamma) * row[cls].log())
+    got = class_focal(logits, target, gamma=gamma)
+    torch.testing.assert_close(got, torch.stack(expected))
+    binary, positive = logits[:, 0], target > 1
+    p = binary.sigmoid()
+    by_hand = torch.where(positive, -((1 - p) ** gamma) * p.log(), -(p**gamma) * (1 - p).log())
+    got = binary_focal(binary, positive, gamma=gamma)
+    assert got.shape == (8,)
+    torch.testing.assert_close(got, by_hand)
+
+
+@pytest.mark.parametrize("gamma", [0.5, 2.0])
+def test_focal_losses_have_finite_gradients_when_saturated(gamma):
+    logits = torch.tensor([300.0, -300.0], requires_grad=True)
+    binary_focal(logits, torch.tensor([True, True]), gamma=gamma).sum().backward()
+    assert torch.isfinite(logits.grad).all()
+    classes = torch.tensor([[300.0, -300.0], [-300.0, 300.0]], requires_grad=True)
+    class_focal(classes, torch.tensor([0, 0]), gamma=gamma).sum().backward()
+    assert torch.isfinite(classes.grad).all()
+
+
+def test_a_perfect_regression_costs_nothing():
+    start, end = torch.tensor([2.0, 0.0]), torch.tensor([5.0, 1.0])
+    assert (overlap_loss(start, end, start, end) == 0).all()
+    assert (offset_loss(torch.ones(2, 2), torch.ones(2, 2)) == 0).all()
+    # Spans that are apart cost more than one, the more the further.
+    apart = overlap_loss(start, end, start + 10, end + 10)
+    assert (apart > 1).all() and (overlap_loss(start, end, start + 20, end + 20) > apart).all()

@@ -1,0 +1,354 @@
+"""The key-value memory against slow loops, and the life of its slots."""
+
+import math
+
+import numpy
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_spanner.models.memory import WordMemory, unit
+from spacy_spanner.models.memory_index import COUNT, SIZE, WRITES, MemoryIndex, share_slots, spread
+
+E, D = 3, 5  # widths of keys and values
+FAR = 2**62 + 1  # not a float64
+WORDS = numpy.array([40, -7, 12, FAR])  # not in order, one of them negative
+COUNTS = numpy.array([5, 1, 2, 20])
+UNSEEN = 1234
+KEYS = numpy.array([[40, 12, 40, UNSEEN, FAR], [-7, FAR, FAR, 0, 0]])
+LENGTHS = [5, 3]
+
+
+def make_memory(**options):
+    memory = WordMemory(key_width=E, value_width=D, **options)
+    memory.learn_words(WORDS, COUNTS)
+    return memory
+
+
+def make_inputs(seed=0, shape=KEYS.shape, dtype=torch.float32):
+    generator = torch.Generator().manual_seed(seed)
+    vectors = torch.randn(*shape, E, generator=generator, dtype=dtype)
+    states = torch.randn(*shape, D, generator=generator, dtype=dtype)
+    return vectors, states
+
+
+def fill(memory, seed=1):
+    """One epoch: every word as often as it was counted, in rows of one token."""
+    keys = numpy.repeat(WORDS, COUNTS)[:, None]
+    memory.train()
+    memory(*make_inputs(seed, keys.shape), keys, [1] * len(keys))
+    return memory.eval()
+
+
+def slots_of(memory, key):
+    """The slots of a word, by the definition of the table."""
+    table, start = memory.index.table, 0
+    for word, size in zip(table[0], table[SIZE], strict=True):
+        if word == key:
+            return list(range(start, start + size))
+        start += size
+    return []
+
+
+def slow_response(memory, query, key, similarity):
+    """Eq. 9-12 for one token, over all slots of its word."""
+    slots = slots_of(memory, key)
+    logits = []
+    for slot in slots:
+        k = memory.keys[slot].to(query.dtype)
+        u = sum(float(a) * float(b) for a, b in zip(query, k, strict=True))
+        if similarity == "scaled":
+            u /= math.sqrt(len(query))
+        if similarity == "cosine":
+            u /= float(query.norm()) * float(k.norm())
+        logits.append(u)
+    total = sum(math.exp(u) for u in logits)
+    response = torch.zeros(D, dtype=query.dtype)
+    for slot, u in zip(slots, logits, strict=True):
+        response += math.exp(u) / total * memory.values[slot].to(query.dtype)
+    return response
+
+
+@pytest.mark.parametrize("similarity", ["dot", "scaled", "cosine"])
+@pytest.mark.parametrize("with_grad", [True, False])
+def test_response_equals_a_loop(similarity, with_grad):
+    memory = fill(make_memory(similarity=similarity))
+    vectors, states = make_inputs()
+    with torch.set_grad_enabled(with_grad):
+        response, answered = memory(vectors, states, KEYS, LENGTHS)
+    for row, n in enumerate(LENGTHS):
+        for t in range(KEYS.shape[1]):
+            seen = t < n and KEYS[row, t] != UNSEEN
+            assert bool(answered[row, t]) == seen
+            expected = torch.zeros(D)
+            if seen:
+                expected = slow_response(memory, vectors[row, t], KEYS[row, t], similarity)
+            torch.testing.assert_close(response[row, t], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_cached_answers_are_the_same_and_never_stale():
+    memory = fill(make_memory())
+    vectors, states = make_inputs()
+    with torch.no_grad():
+        first = memory(vectors, states, KEYS, LENGTHS)[0]
+        again = memory(vectors, states, KEYS, LENGTHS)[0]
+        torch.testing.assert_close(first, again)
+        # Another vector of the same word is another question.
+        other = memory(vectors + 1, states, KEYS, LENGTHS)[0]
+        with torch.enable_grad():
+            torch.testing.assert_close(other, memory(vectors + 1, states, KEYS, LENGTHS)[0])
+        assert not torch.allclose(first, other)
+        fill(memory, seed=9)
+        later = memory(vectors, states, KEYS, LENGTHS)[0]
+        with torch.enable_grad():
+            torch.testing.assert_close(later, memory(vectors, states, KEYS, LENGTHS)[0])
+        assert not torch.allclose(first, later)
+
+
+def test_cache_is_read():
+    memory = fill(make_memory())
+    vectors, states = make_inputs()
+    with torch.no_grad():
+        static = vectors[:1, :1].expand(*KEYS.shape, E)
+        first = memory(static, states, KEYS, LENGTHS)[0]
+        memory.values.zero_()  # behind its back: only the cache still knows
+        torch.testing.assert_close(memory(static, states, KEYS, LENGTHS)[0], first)
+
+
+def test_rows_do_not_depend_on_each_other_or_on_padding():
+    memory = fill(make_memory(most_read=3))
+    vectors, states = make_inputs()
+    whole = memory(vectors, states, KEYS, LENGTHS)[0]
+    for row, n in enumerate(LENGTHS):
+        cut = slice(row, row + 1), slice(0, n)
+        alone = memory(vectors[cut], states[cut], KEYS[cut], [n])[0]
+        torch.testing.assert_close(whole[row, :n], alone[0])
+
+
+def test_nothing_is_written_in_evaluation():
+    memory = fill(make_memory())
+    before = {name: value.clone() for name, value in memory.state_dict().items()}
+    memory(*make_inputs(), KEYS, LENGTHS)
+    for name, value in memory.state_dict().items():
+        assert torch.equal(before[name], value), name
+
+
+def test_query_comes_before_the_write():
+    memory, copy = fill(make_memory(read_singletons=True)), fill(make_memory())
+    vectors, states = make_inputs()
+    memory.train()
+    response = memory(vectors, states, KEYS, LENGTHS)[0]
+    torch.testing.assert_close(response, copy(vectors, states, KEYS, LENGTHS)[0])
+    assert not torch.equal(memory.values, copy.values)
+
+
+def test_silent_until_one_epoch_was_written():
+    memory = make_memory()
+    memory.train()
+    keys = numpy.repeat(WORDS, COUNTS)[None]
+    for place in range(keys.shape[1]):
+        one = keys[:, place : place + 1]
+        for mode in (False, True):
+            assert not memory.train(mode)(*make_inputs(place, (1, 1)), one, [1])[1].any()
+    assert memory.eval()(*make_inputs(0, (1, 1)), keys[:, :1], [1])[1].all()
+
+
+def test_every_slot_is_written_once_an_epoch():
+    memory, rng = make_memory(), numpy.random.default_rng(0)
+    memory.train()
+    for epoch in range(3):
+        order = rng.permutation(numpy.repeat(WORDS, COUNTS))
+        vectors, states = make_inputs(epoch, (1, len(order)))
+        states[..., 0] = torch.arange(len(order)) + 1000.0 * epoch  # a number for each token
+        for part in numpy.array_split(numpy.arange(len(order)), 4):
+            keys = order[None, part]
+            memory(vectors[:, part], states[:, part], keys, [len(part)])
+        assert sorted(memory.values[:, 0].tolist()) == states[0, :, 0].tolist()
+        for word in WORDS:
+            stored = memory.values[slots_of(memory, word), 0] - 1000.0 * epoch
+            assert sorted(stored.tolist()) == numpy.flatnonzero(order == word).tolist()
+
+
+def test_a_crowded_batch_leaves_the_last_tokens():
+    memory = make_memory()
+    keys = numpy.full((1, 7), 12)  # two slots
+    vectors, states = make_inputs(0, (1, 7))
+    memory.train()(vectors, states, keys, [7])
+    stored = memory.values[slots_of(memory, 12)]
+    torch.testing.assert_close(stored, states[0, [6, 5]])  # the seventh is the first of its round
+    torch.testing.assert_close(memory.keys[slots_of(memory, 12)], unit(vectors[0, [6, 5]]))
+
+
+def test_words_that_occur_once_have_no_answer_of_their_own_in_training():
+    memory = fill(make_memory())
+    keys = numpy.array([[-7, 12]])
+    ask = (*make_inputs(0, keys.shape), keys, [2])
+    assert memory(*ask)[1].tolist() == [[True, True]]
+    assert memory.train()(*ask)[1].tolist() == [[False, True]]
+    assert fill(make_memory(read_singletons=True)).train()(*ask)[1].tolist() == [[True, True]]
+
+
+def test_at_most_so_many_slots_answer():
+    memory = fill(make_memory(most_read=4, similarity="dot"))
+    memory.keys.zero_()  # all slots alike
+    memory.values.copy_(torch.eye(len(memory.values), D))
+    memory.values[:, 0] = 0
+    slots = slots_of(memory, FAR)
+    memory.values[slots, 0] = 2.0 ** torch.arange(len(slots))  # sums tell which slots were read
+    keys = numpy.array([[FAR, 40]])
+
+    def slots_read():
+        total = round(float(memory(*make_inputs(0, keys.shape), keys, [2])[0][0, 0, 0]) * 4)
+        assert bin(total).count("1") == 4
+        return total
+
+    assert len({slots_read() for _ in range(5)}) == 1  # prediction repeats itself
+    memory.index.claim = lambda found: (numpy.zeros(0, "int64"), numpy.zeros(0, "int64"))
+    memory.train()
+    assert len({slots_read() for _ in range(8)}) > 1  # training does not
+
+
+@pytest.mark.parametrize("seeds,same", [((3, 3), True), ((3, 4), False)])
+def test_choice_of_slots_is_seeded(seeds, same):
+    first, second = (fill(make_memory(most_read=4, seed=seed)) for seed in seeds)
+    ask = (*make_inputs(), KEYS, LENGTHS)
+    assert torch.equal(first(*ask)[0], second(*ask)[0]) == same
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=6), st.integers(1, 12), st.integers(0, 99))
+def test_spread_gives_distinct_slots(filled, most, seed):
+    filled = numpy.array(filled)
+    n_read = numpy.minimum(filled, most)
+    chosen = spread(filled, n_read, numpy.random.default_rng(seed).random(most))
+    for row, n, limit in zip(chosen, n_read, filled, strict=True):
+        assert len(set(row[:n].tolist())) == n
+        assert row.min() >= 0 and row.max() < limit
+        assert not row[n:].any()
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=8), st.integers(1, 200))
+def test_slots_are_shared_fairly(counts, max_slots):
+    counts = numpy.array(counts)
+    sizes = share_slots(counts, max_slots)
+    assert sizes.sum() <= max_slots and (sizes <= counts).all()
+    if len(counts) <= max_slots:
+        assert (sizes > 0).all()
+        short = sizes < counts
+        assert len(set(sizes[short].tolist())) <= 1  # whoever gives up slots has the same number
+        if short.any():
+            level = sizes[short].max()
+            assert sizes[~short].max(initial=0) <= level
+            assert numpy.minimum(counts, level + 1).sum() > max_slots  # no room for one more each
+    else:
+        assert sizes.sum() == max_slots and sizes.max() == 1
+        assert counts[sizes > 0].min() >= counts[sizes == 0].max()
+
+
+def test_capped_memory_answers_and_wakes_after_an_epoch():
+    memory = make_memory(max_slots=10)
+    assert len(memory.keys) == memory.index.n_slots == 9  # 3 + 1 + 2 + 3
+    assert memory.index.is_silent
+    fill(memory)
+    assert not memory.index.is_silent
+    assert memory(*make_inputs(), KEYS, LENGTHS)[1].sum() == 7
+    dropped = make_memory(max_slots=2)
+    assert dropped.index.table[0].tolist() == [40, FAR]
+
+
+def test_half_precision_is_close_and_half_as_big():
+    full, half = fill(make_memory()), fill(make_memory(dtype="float16"))
+    assert half.values.dtype == half.keys.dtype == torch.float16
+    table = full.index.table.nbytes
+    assert half.megabytes * 1e6 - table == (full.megabytes * 1e6 - table) / 2
+    ask = (*make_inputs(), KEYS, LENGTHS)
+    torch.testing.assert_close(full(*ask)[0], half(*ask)[0], rtol=1e-2, atol=1e-2)
+    assert half(*ask)[0].dtype == torch.float32
+
+
+def test_megabytes():
+    memory = make_memory()
+    assert memory.megabytes == pytest.approx((28 * (E + D) * 4 + 4 * 4 * 8) / 1e6)
+
+
+def test_state_goes_into_a_fresh_memory_and_training_goes_on():
+    memory = fill(make_memory())
+    fresh = WordMemory(key_width=E, value_width=D).eval()
+    fresh.load_state_dict(memory.state_dict())
+    for _ in range(2):
+        ask = (*make_inputs(), KEYS, LENGTHS)
+        assert torch.equal(memory.eval()(*ask)[0], fresh.eval()(*ask)[0])
+        for one in (memory, fresh):
+            one.train()(*make_inputs(7), KEYS, LENGTHS)
+            assert one.index.table[WRITES].sum() > one.index.table[COUNT].sum()
+    assert torch.equal(memory.values, fresh.values)
+
+
+def test_saved_state_is_a_copy():
+    memory = fill(make_memory())
+    state = memory.state_dict()
+    before = state["_extra_state"].clone()
+    memory.train()(*make_inputs(), KEYS, LENGTHS)
+    assert torch.equal(state["_extra_state"], before)
+
+
+def test_words_are_learned_once():
+    memory = fill(make_memory())
+    memory.learn_words(numpy.array([1]), numpy.array([3]))
+    assert memory.index.n_slots == COUNTS.sum()
+
+
+def test_without_words_nothing_is_answered():
+    memory = WordMemory(key_width=E, value_width=D).train()
+    response, answered = memory(*make_inputs(), None, LENGTHS)
+    assert not response.any() and not answered.any()
+
+
+def test_gradient_goes_to_the_query_only():
+    memory = fill(make_memory()).double()
+    vectors, states = make_inputs(dtype=torch.float64)
+    vectors.requires_grad_(True)
+    states.requires_grad_(True)
+
+    def ask(x):
+        return memory(x, states, KEYS, LENGTHS)[0]
+
+    assert torch.autograd.gradcheck(ask, vectors)
+    grad_vectors, grad_states = torch.autograd.grad(
+        ask(vectors).pow(2).sum(), [vectors, states], allow_unused=True
+    )
+    assert grad_states is None
+    has_gradient = grad_vectors.abs().sum(2) > 0
+    # A word with one slot is answered alike whatever it asks.
+    assert has_gradient.tolist() == [
+        [True, True, True, False, True],
+        [False, True, True, False, False],
+    ]
+
+
+def test_no_gradient_into_the_memory():
+    memory = fill(make_memory()).train()
+    vectors, states = make_inputs()
+    states.requires_grad_(True)
+    memory(vectors, states, KEYS, LENGTHS)
+    assert not memory.values.requires_grad and not memory.keys.requires_grad
+
+
+def test_zero_vectors_have_finite_gradients():
+    x = torch.tensor([[0.0, 0.0], [3.0, 4.0]], requires_grad=True)
+    out = unit(x)
+    torch.testing.assert_close(out.detach(), torch.tensor([[0.0, 0.0], [0.6, 0.8]]))
+    out.sum().backward()
+    assert x.grad.isfinite().all()
+
+
+@given(st.lists(st.integers(0, 5), max_size=40))
+def test_index_finds_all_words(tokens):
+    words, counts = numpy.array([4, 1, 3]), numpy.array([2, 3, 1])
+    index = MemoryIndex.learn(words, counts, None)
+    keys = numpy.array([tokens, tokens]).reshape(2, -1)
+    found = index.find(keys, [len(tokens), len(tokens) // 2])
+    expected = [p for p, w in enumerate(tokens) if w in words]
+    expected += [p + len(tokens) for p in expected if p < len(tokens) // 2]
+    assert found.places.tolist() == expected
+    assert (index.table[0][found.words] == keys.ravel()[found.places]).all()

@@ -1,0 +1,101 @@
+"""SeqNER: dropout and a tagger."""
+
+import pytest
+import torch
+
+from spacy_spanner.contract import Gold, Tokens
+from spacy_spanner.models.seq_ner import SeqNER, build_seq_ner
+
+OPTIONS = [
+    {"tagging": tagging, "scheme": scheme}
+    for tagging in ("softmax", "crf")
+    for scheme in ("BIO", "BIOES")
+]
+LENGTHS = [5, 2, 3]
+GOLD = Gold(torch.tensor([[0, 1, 4, 1], [2, 0, 1, 0], [0, 2, 3, 0]]), n_outer=2)
+
+
+def make_head(**options) -> SeqNER:
+    torch.manual_seed(0)
+    head = SeqNER(width=6, n_labels=2, **options).double()
+    for parameter in head.parameters():
+        torch.nn.init.normal_(parameter)
+    return head
+
+
+def make_tokens(lengths=LENGTHS) -> Tokens:
+    torch.manual_seed(1)
+    mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+    return Tokens(torch.randn(*mask.shape, 6).double() * mask[..., None], mask, lengths)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_learns_the_outermost_spans(options):
+    head, tokens = make_head(dropout=0.0, **options), make_tokens()
+    expected = head.tagger.loss(tokens.x, tokens.mask, GOLD.flat)
+    torch.testing.assert_close(head(tokens, GOLD), expected)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_unknown_tokens_stay_out(options):
+    head, tokens = make_head(dropout=0.0, **options), make_tokens()
+    known = torch.zeros_like(tokens.mask)
+    blank = Gold(GOLD.spans[:0], 0, known)
+    torch.testing.assert_close(head(tokens, blank), torch.zeros(()).double(), atol=1e-9, rtol=0)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_rows_do_not_depend_on_each_other(options):
+    head, tokens = make_head(**options).eval(), make_tokens()
+    together = head.decode(head.encode(tokens), torch.zeros(2).double())
+    assert len(together.spans)
+    for row, n in enumerate(LENGTHS):
+        alone = Tokens(tokens.x[row : row + 1, :n], tokens.mask[row : row + 1, :n], [n])
+        single = head.decode(head.encode(alone), torch.zeros(2).double())
+        here = together.spans[:, 0] == row
+        assert torch.equal(single.spans[:, 1:], together.spans[here, 1:])
+        torch.testing.assert_close(single.scores, together.scores[here])
+
+
+def test_dropout_in_training_only():
+    head, tokens = make_head(dropout=0.5), make_tokens()
+    assert head(tokens, GOLD) != head(tokens, GOLD)
+    head.eval()
+    assert head(tokens, GOLD) == head(tokens, GOLD)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_gradients(options):
+    head, tokens = make_head(dropout=0.0, **options), make_tokens([3, 2])
+    gold = Gold(torch.tensor([[0, 1, 3, 1], [1, 0, 1, 0]]), 2)
+
+    def loss(x, *parameters):
+        return head(Tokens(x, tokens.mask, tokens.lengths), gold)
+
+    assert torch.autograd.gradcheck(
+        loss, (tokens.x.requires_grad_(True), *head.parameters()), fast_mode=True
+    )
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_loss_never_reads_from_the_device(options):
+    head, tokens = make_head(**options).to("meta"), make_tokens()
+    known = torch.ones_like(tokens.mask).to("meta")
+    on_device = Tokens(tokens.x.to("meta"), tokens.mask.to("meta"), LENGTHS)
+    loss = head(on_device, Gold(GOLD.spans.to("meta"), 2, known))
+    loss.backward()
+    assert loss.shape == ()
+
+
+def test_cells():
+    assert make_head(tagging="softmax").cells(7) == 7 * 5
+    crf = make_head(tagging="crf")
+    assert (crf.cells(7), crf.cells(3)) == (7 * 5, 5 * 5)
+
+
+def test_build():
+    model = build_seq_ner(None, tagging="crf", scheme="BIOES", dropout=0.3, learn_rate_scale=2.0)
+    head = model.shims[0].build(width=4, n_labels=3)
+    assert head.tagger.tags.crf is not None and head.tagger.tags.n_tags == 13
+    assert head.dropout.p == 0.3 and model.shims[0].learn_rate_scale == 2.0
+    assert model.attrs["flat"] and model.attrs["max_width"] is None

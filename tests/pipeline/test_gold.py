@@ -1,0 +1,147 @@
+"""Gold: aligned, unannotated is not negative, and every lost span is counted."""
+
+from collections import Counter
+
+import numpy
+import pytest
+import spacy
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+
+from spacy_spanner.pipeline.gold import (
+    CROSSING,
+    MISALIGNED,
+    NESTED,
+    TOO_WIDE,
+    UNKNOWN_LABEL,
+    read_gold,
+    row_gold,
+)
+from spacy_spanner.pipeline.rows import cut_rows
+
+from ..systems import TEXTS, make_examples, make_nlp, train
+
+NLP = spacy.blank("en")
+LABELS = {NLP.vocab.strings.add(label): i for i, label in enumerate(["A", "B"])}
+
+
+def example(words, gold, *, predicted=None, key="sc"):
+    reference = Doc(NLP.vocab, words=words, spaces=[True] * len(words))
+    reference.spans[key] = [Span(reference, s, e, label=label) for s, e, label in gold]
+    if predicted is None:
+        other = Doc(NLP.vocab, words=words, spaces=[True] * len(words))
+    else:
+        other = Doc(NLP.vocab, words=[w for w, _ in predicted], spaces=[s for _, s in predicted])
+    return Example(other, reference)
+
+
+def read(eg, key="sc"):
+    counts = Counter()
+    return read_gold(eg, spans_key=key, label_ids=LABELS, counts=counts), counts
+
+
+def test_duplicates_are_merged_and_unknown_labels_counted():
+    gold, counts = read(example(list("abcd"), [(0, 2, "A"), (0, 2, "A"), (1, 3, "Z")]))
+    assert gold.spans.tolist() == [[0, 2, 0]] and gold.known is None
+    assert counts["total"] == 3 and counts[UNKNOWN_LABEL] == 1 and not counts[MISALIGNED]
+
+
+def test_other_tokens_are_aligned_and_misaligned_ones_are_unknown():
+    # "ab" "cd" against "a" "b" "c" "d": the last span ends inside a predicted token.
+    pieces = [("a", False), ("b", True), ("cd", True)]
+    eg = example(["ab", "c", "d"], [(0, 1, "A")], predicted=None)
+    reference = Doc(NLP.vocab, words=["ab", "c", "d"], spaces=[True, False, True])
+    reference.spans["sc"] = [Span(reference, 0, 1, label="A"), Span(reference, 1, 2, label="B")]
+    other = Doc(NLP.vocab, words=[w for w, _ in pieces], spaces=[s for _, s in pieces])
+    gold, counts = read(Example(other, reference))
+    assert gold.spans.tolist() == [[0, 2, 0]]
+    assert gold.known.tolist() == [True, True, False] and counts[MISALIGNED] == 1
+    assert read(eg)[0].known is None
+
+
+def test_a_missing_group_is_not_negative():
+    eg = example(list("ab"), [], key="other")
+    assert read(eg)[0] is None
+    assert read(eg, key="other")[0].spans.shape == (0, 3)
+
+
+@pytest.mark.parametrize("retokenize", [False, True])
+def test_missing_entities_are_unknown_tokens(retokenize):
+    reference = Doc(NLP.vocab, words=["ab", "c", "d"], ents=["B-A", "O", ""])
+    words = ["a", "b", "c", "d"] if retokenize else ["ab", "c", "d"]
+    spaces = [False, True, True, True] if retokenize else None
+    eg = Example(Doc(NLP.vocab, words=words, spaces=spaces), reference)
+    gold, counts = read(eg, key=None)
+    assert gold.spans.tolist() == [[0, 2 if retokenize else 1, 0]]
+    assert gold.known.tolist() == [True] * (len(words) - 1) + [False]
+    blank = Example(Doc(NLP.vocab, words=["x"]), Doc(NLP.vocab, words=["x"]))
+    assert read(blank, key=None)[0] is None
+
+
+def rows_and_gold(n_words, spans, *, window, overlap, **options):
+    eg = example(["w"] * n_words, spans)
+    gold, counts = read(eg)
+    rows = cut_rows([eg.predicted], window=window, overlap=overlap, pack=True)
+    return rows, row_gold([gold], rows, counts=counts, **options), counts
+
+
+def test_what_cannot_be_learned_is_counted():
+    spans = [(0, 6, "A"), (1, 3, "B"), (4, 8, "B"), (12, 28, "A")]
+    options = {"flat": True, "max_width": 5}
+    _, table, counts = rows_and_gold(30, spans, window=16, overlap=8, **options)
+    assert counts[TOO_WIDE] == 1  # 0-6; the longest is lost already
+    assert counts[NESTED] == 2  # inside and across 0-6
+    assert counts[CROSSING] == 1
+    assert table.spans[table.outer].tolist() == [[0, 0, 6, 0]]
+    assert len(table.spans) == 3
+
+
+def test_spans_cut_by_a_window_are_unknown_to_it():
+    rows, table, counts = rows_and_gold(
+        20, [(9, 12, "A")], window=10, overlap=4, flat=False, max_width=None
+    )
+    assert counts[CROSSING] == 0  # the row that owns its start holds it
+    for number, row in enumerate(rows):
+        start, end = row[1], row[2]
+        inside = start <= 9 and 12 <= end
+        assert [9 - start, 12 - start] in table.spans[table.spans[:, 0] == number][:, 1:3].tolist() \
+            if inside else True
+        cut = not inside and start < 12 and end > 9
+        assert table.known[number].all() == (not cut)
+
+
+def test_warning_tells_numbers_once():
+    nlp = make_nlp("global_pointer", model={"max_width": 1})
+    with pytest.warns(UserWarning, match=r"5 of 10 gold spans .* 5 wider than max_width = 1"):
+        train(nlp, make_examples(nlp), steps=1)
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nlp.update(make_examples(nlp))
+
+
+def test_no_gold_under_the_key_names_the_keys_that_are_there():
+    nlp = make_nlp("global_pointer", spans_key="wrong")
+    with pytest.raises(ValueError, match=r"S0?01|'wrong'.*'sc'|Keys that are there: 'sc'"):
+        nlp.initialize(lambda: make_examples(nlp, spans_key="sc"))
+    nlp = make_nlp("global_pointer", output="ents")
+    blank = [Example(nlp.make_doc(t), nlp.make_doc(t)) for t in TEXTS]
+    with pytest.raises(ValueError, match="no entities in the training data"):
+        nlp.initialize(lambda: blank)
+
+
+def test_other_tokenisation_trains():
+    nlp = make_nlp("global_pointer")
+    examples = []
+    for eg in make_examples(nlp):
+        text = eg.reference.text
+        words = [c for c in text]
+        characters = Doc(nlp.vocab, words=words, spaces=[False] * len(words))
+        spans = [characters.char_span(s.start_char, s.end_char, s.label_) for s in eg.reference.spans["sc"]]
+        characters.spans["sc"] = spans
+        examples.append(Example(nlp.make_doc(text), characters))
+    train(nlp, examples)
+    scores = nlp.evaluate(make_examples(nlp))
+    assert scores["spans_sc_f"] == 1.0
+    assert numpy.isclose(scores["spans_sc_r"], 1.0)

@@ -1,0 +1,54 @@
+"""Random padded rows and gold for tests of torch modules."""
+
+from __future__ import annotations
+
+from typing import List, Optional, Sequence, Tuple
+
+import torch
+
+from spacy_spanner.contract import Gold, SpanModule, Tokens
+
+Span = Tuple[int, int, int, int]
+
+
+def make_tokens(lengths: Sequence[int], width: int, *, seed: int = 0, dtype=torch.float32) -> Tokens:
+    """Rows of these lengths with random vectors, zero where padded."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn((len(lengths), max(lengths), width), generator=generator, dtype=dtype)
+    mask = torch.arange(max(lengths)) < torch.tensor(list(lengths))[:, None]
+    return Tokens(x * mask[..., None], mask, list(lengths))
+
+
+def one_row(tokens: Tokens, row: int, *, extra: int = 0) -> Tokens:
+    """One row alone, with `extra` more padding than it needs."""
+    n = tokens.lengths[row]
+    x = torch.nn.functional.pad(tokens.x[row : row + 1, :n], (0, 0, 0, extra))
+    mask = torch.nn.functional.pad(tokens.mask[row : row + 1, :n], (0, extra))
+    keys = None
+    if tokens.keys is not None:
+        keys = torch.nn.functional.pad(tokens.keys[row : row + 1, :n], (0, extra))
+    return Tokens(x, mask, [n], keys)
+
+
+def make_gold(spans: List[Span], *, n_outer: Optional[int] = None, known=None) -> Gold:
+    table = torch.tensor(spans, dtype=torch.int64).reshape(-1, 4)
+    return Gold(table, len(spans) if n_outer is None else n_outer, known)
+
+
+def table(decoded) -> List[tuple]:
+    """Decoded spans in a fixed order, with rounded scores."""
+    rows = zip(decoded.spans.tolist(), decoded.scores.tolist())
+    return sorted((*span, round(score, 5)) for span, score in rows)
+
+
+def loss_on_meta(module: SpanModule, tokens: Tokens, gold: Gold) -> torch.Tensor:
+    """The loss on a device without values: any host read or tensor of another device fails."""
+    meta = torch.device("meta")
+    known = None if gold.known is None else gold.known.to(meta)
+    keys = None if tokens.keys is None else tokens.keys.to(meta)
+    on_meta = Tokens(
+        tokens.x.to(meta).requires_grad_(True), tokens.mask.to(meta), tokens.lengths, keys
+    )
+    loss = module.to(meta).train()(on_meta, Gold(gold.spans.to(meta), gold.n_outer, known))
+    loss.backward()
+    return loss
