@@ -31,7 +31,6 @@ def join_config(
     spans_key: str = "sc",
     max_width: Optional[int] = None,
     transformer: Optional[str] = None,
-    gpu: bool = False,
     mixed_precision: bool = False,
 ) -> Config:
     """The overlays put together, as short as they are.
@@ -41,7 +40,6 @@ def join_config(
     output: "spans", "ents" or "both"; the system's own default without it.
     max_width: Widest span, where the system has such a limit.
     transformer: Name or folder of the pretrained model.
-    gpu: Let torch allocate the GPU's memory.
     mixed_precision: Half precision inside the transformer (GPU only).
     """
     config = Config(section_order=CONFIG_SECTION_ORDER).merge(read_overlay("base"))
@@ -66,8 +64,6 @@ def join_config(
         model = config["components"]["transformer"]["model"]
         model["name"] = transformer or model["name"]
         model["mixed_precision"] = mixed_precision
-    if gpu:
-        config["system"]["gpu_allocator"] = "pytorch"
     return config
 
 

@@ -12,6 +12,7 @@ from .marks import ALARM, HIT, MISS, PLAIN, Mark, tally
 from .page import PAGE, SLICE_TEMPLATES
 
 GLYPHS = {HIT: "✓ ", MISS: "○ ", ALARM: "✗ ", PLAIN: ""}
+BLANK = "␣"
 NO_BLANK = "\ue000"  # ends a piece after which displaCy must not add a blank
 BLOCK = 50  # marks
 PIECE = 24  # characters of a marked stretch before a line may break within it
@@ -81,7 +82,8 @@ def draw(text: str, marks: Sequence[Mark], hues: Dict[str, int]) -> str:
 def cut_blocks(text: str, marks: Sequence[Mark]) -> Iterator[Tuple[int, int, List[Mark]]]:
     """Stretches of about BLOCK marks that no mark crosses: displaCy compares every piece of its
     input with every span, which a long document cannot afford."""
-    start, reach, own = 0, 0, []
+    start, reach = 0, 0
+    own: List[Mark] = []
     for mark in marks:
         if len(own) >= BLOCK and reach <= mark.start:
             yield start, mark.start, own
@@ -98,7 +100,9 @@ def draw_block(text: str, marks: Sequence[Mark], hues: Dict[str, int]) -> str:
     tokens = [text[start:end] + NO_BLANK for start, end in pairwise(cuts)]
     for mark, end in zip(marks, ends, strict=True):
         for i in range(at[mark.start], at[end]):
-            tokens[i] = " ".join(text[cuts[i] : cuts[i + 1]].splitlines())
+            piece = text[cuts[i] : cuts[i + 1]]
+            # displaCy marks no white space, and a mark that begins with it would lose its label
+            tokens[i] = BLANK if piece.isspace() else " ".join(piece.splitlines())
     numbers = {label: i for i, label in enumerate(hues)}
     spans, classes = [], {}
     for mark, end in zip(marks, ends, strict=True):

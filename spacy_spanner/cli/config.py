@@ -18,7 +18,6 @@ def config_cli(
     spans_key: str = typer.Option("sc", "--spans-key", help="Key of the span group"),
     max_width: Optional[int] = typer.Option(None, "--max-width", help="Widest span, for systems with such a limit"),
     transformer: Optional[str] = typer.Option(None, "--transformer", help="Name or folder of the pretrained transformer"),
-    gpu: bool = typer.Option(False, "--gpu", help="Settings for training on a GPU"),
     mixed_precision: bool = typer.Option(False, "--mixed-precision", help="Half precision inside the transformer (GPU)"),
     output_file: Path = typer.Option(Path("config.cfg"), "--output-file", "-o", help="File to write, or - for standard output", allow_dash=True),
     force: bool = typer.Option(False, "--force", "-F", help="Overwrite the file if it is there"),
@@ -43,7 +42,6 @@ def config_cli(
             spans_key=spans_key,
             max_width=max_width,
             transformer=transformer,
-            gpu=gpu,
             mixed_precision=mixed_precision,
         )
     )
@@ -54,8 +52,7 @@ def config_cli(
     config.to_disk(output_file)
     msg.good(f"Wrote {output_file}")
     vectors = " --paths.vectors VECTORS" if encoder == "vectors" else ""
-    device = " --gpu-id 0" if gpu else ""
     print(
         f"python -m spacy train {output_file} --output training "
-        f"--paths.train train.spacy --paths.dev dev.spacy{vectors}{device}"
+        f"--paths.train train.spacy --paths.dev dev.spacy{vectors}"
     )

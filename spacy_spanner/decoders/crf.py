@@ -56,9 +56,7 @@ class CRF(nn.Module):
     def viterbi(self, emissions: Tensor, mask: Tensor) -> Tuple[Tensor, Tensor]:
         """The best tags (B, L), 0 where padded, and the score of their paths (B,)."""
         start, trans, end = self.scores()
-        into = (
-            trans.T.contiguous()
-        )  # (K, K) by target: a maximum over the last axis is the fast one
+        into = trans.T.contiguous()  # by target: a maximum over the last axis is the fast one
         best = [start + emissions[:, 0]]  # (B, K) each
         for t in range(1, emissions.shape[1]):
             value = (best[-1][:, None] + into).amax(2)
@@ -94,11 +92,11 @@ class CRF(nn.Module):
         inside = self.scheme.tags_of(places[0, 0], label)
 
         left = forward[row, (begin - 1).clamp(min=0)] + trans.T[first]  # (N, K)
-        left = left.masked_fill(joins.T[first], FORBIDDEN).logsumexp(1)
+        left = left.masked_fill(joins.T[first], -torch.inf).logsumexp(1)
         entry = torch.where(begin > 0, left, start[first]) + emissions[row, begin, first]
         lengths = mask.sum(1)[row]
         right = backward[row, stop.clamp(max=mask.shape[1] - 1)] + trans[last]  # (N, K)
-        right = right.masked_fill(joins[last], FORBIDDEN).logsumexp(1)
+        right = right.masked_fill(joins[last], -torch.inf).logsumexp(1)
         leave = torch.where(stop < lengths, right, end[last])
 
         loops = trans.diagonal()[self.scheme.block("I")]  # (C,)
@@ -109,7 +107,7 @@ class CRF(nn.Module):
         middle = torch.where(stop - begin > 2, middle, trans[first, last])
         middle = (middle + emissions[row, stop - 1, last]) * many
         log_z = (forward[:, -1] + end).logsumexp(1)[row]
-        return (entry + middle + leave - log_z).exp().to(self.trans.dtype)
+        return (entry + middle + leave - log_z).clamp(max=0).exp().to(self.trans.dtype)
 
     def _log_z(self, emissions: Tensor, mask: Tensor) -> Tensor:
         start, trans, end = (score.to(emissions.dtype) for score in self.scores())

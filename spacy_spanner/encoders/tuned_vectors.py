@@ -82,10 +82,13 @@ class Lookup:
         forms = [vector_form(vocab.strings[word], vocab.vectors) for word in words]
         rows = find_sorted(self.keys, form_keys([form for form, _ in forms])).tolist()
         for word, (form, is_static), row in zip(words, forms, rows, strict=True):
-            if row < 0 and is_static:
+            if row >= 0:
+                self.codes[word] = row + 1  # after the row of unknown words
+            elif is_static:
+                self.codes[word] = -1 - len(self.static)
                 self.static.append(form)
-                row = -1 - len(self.static)
-            self.codes[word] = row + 1  # row 0 is that of unknown words
+            else:
+                self.codes[word] = UNKNOWN
 
 
 def vector_form(text: str, vectors: BaseVectors) -> Tuple[str, bool]:
@@ -197,6 +200,7 @@ def count_forms(docs: Iterable[Doc], min_count: int) -> Tuple[Optional[Vocab], D
 
 def build_tuned_vectors(
     width: int = 100,
+    tune: bool = True,
     min_count: int = 2,
     dropout: float = 0.0,
     learn_rate_scale: float = 1.0,
@@ -205,6 +209,7 @@ def build_tuned_vectors(
     Other words keep their static vector; words in neither share one learned vector.
 
     width: Width where the pipeline has no static vectors; otherwise theirs is taken.
+    tune: Without it, all static vectors stay as they are and only the unknown vector is learned.
     min_count: A training word without a static vector gets a row of its own if it occurs that
         often; rarer ones train the vector of unknown words.
     dropout: On the token vectors.
@@ -218,5 +223,6 @@ def build_tuned_vectors(
         learn_rate_scale=learn_rate_scale,
         attrs={"width": width, "min_count": min_count, "static_width": 0, "lookup": Lookup()},
     )
-    model.attrs["learn_words"] = learn_words
+    if tune:
+        model.attrs["learn_words"] = learn_words
     return model

@@ -1,4 +1,4 @@
-"""Bundling: two heads on one encoder, one weighted loss (Ji et al. 2022, sections 3.1.4 and 4.4)."""
+"""Bundling: two heads, one encoder, one weighted loss (Ji et al. 2022, sections 3.1.4 and 4.4)."""
 
 from __future__ import annotations
 

@@ -7,15 +7,12 @@ Axes: K words of the memory, S slots, Q queries, R slots read for a word, U word
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Iterator, List, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 import numpy
 
 # Rows of the table.
 WORD, SIZE, COUNT, WRITES = range(4)
-
-# Slots copied in one go. Few enough that the copies stay in the cache of a CPU.
-AT_ONCE = 8192
 
 
 @dataclass
@@ -124,7 +121,7 @@ class MemoryIndex:
         level = 100 * numpy.ceil(numpy.log2(numpy.maximum(n_read, 16)))
         level += numpy.ceil(numpy.log2(n_tokens) / 2)
         buckets = []
-        for members in cut(level, n_read):
+        for members in (numpy.flatnonzero(level == one) for one in numpy.unique(level)):
             step = numpy.arange(n_tokens[members].max())  # (Q,)
             is_query = step < n_tokens[members, None]  # (U, Q)
             at = numpy.where(is_query, first[members, None] + step, 0)
@@ -133,14 +130,6 @@ class MemoryIndex:
             )
             buckets.append(Bucket(slots, n_read[members], places[at], is_query))
         return buckets
-
-
-def cut(level: numpy.ndarray, n_read: numpy.ndarray) -> Iterator[numpy.ndarray]:
-    """The numbers of the words of each level (U,), in parts of about `AT_ONCE` slots."""
-    for one in numpy.unique(level):
-        members = numpy.flatnonzero(level == one)
-        n_words = max(1, AT_ONCE // int(n_read[members].max()))
-        yield from (members[i : i + n_words] for i in range(0, len(members), n_words))
 
 
 def spread(filled: numpy.ndarray, n_read: numpy.ndarray, draw: numpy.ndarray) -> numpy.ndarray:

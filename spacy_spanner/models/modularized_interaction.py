@@ -115,6 +115,13 @@ class ModularizedInteraction(SpanModule):
         self.fusion = Fusion(width=states, extra_widths=extra_widths) if extra_widths else None
         self.tagger = Tagger(width=states, n_labels=n_labels, scheme="BIOES", kind="crf")
 
+    def prepare(self, tokens: Tokens, gold: Gold) -> None:
+        """Both taggers start from how often each tag occurs, and need not first learn that most
+        words have none."""
+        for tagger in (self.tagger, self.types):
+            if tagger is not None:
+                tagger.project.bias.data = tag_log_frequencies(tagger, tokens.mask, gold)
+
     def encode(self, tokens: Tokens) -> Tokens:
         """States of the NER module as `x`, those of the other modules as parts.  (B, L, D) each"""
         x = self.dropout(tokens.x)
@@ -171,6 +178,17 @@ class ModularizedInteraction(SpanModule):
     def cells(self, length: int) -> int:
         tables = (self.pointer is not None) + 2 * (self.interaction is not None)  # (L, L) each
         return length * (tables * length + self.fused_width)
+
+
+def tag_log_frequencies(tagger: Tagger, mask: Tensor, gold: Gold) -> Tensor:
+    """Log of each tag's share of the annotated words, each tag seen once more than it is.  (K,)"""
+    scheme = tagger.tags.scheme
+    tags = scheme.spans_to_tags(gold.flat, (mask.shape[0], mask.shape[1]))  # (B, L)
+    if gold.known is not None:
+        mask = mask & (gold.known | (tags > 0))
+    bias = tagger.project.bias
+    counts = torch.ones_like(bias).index_add(0, tags.flatten(), mask.flatten().to(bias.dtype))
+    return (counts / counts.sum()).log().detach()
 
 
 def build_modularized_interaction(

@@ -18,6 +18,7 @@ from torch.nn import functional as F
 
 from ..bridge import SpanTableModel, span_table_model
 from ..contract import Decoded, Gold, SpanModule, Tokens
+from ..errors import Errors
 from ..spans.bands import all_known, band_mask, band_view
 from ..spans.masks import clear_spans
 from ..spans.pooling import project_band_max
@@ -144,8 +145,7 @@ class SpanNER(SpanModule):
         inside = band_mask(encoded.mask, logits.shape[2])  # (B, L, W)
         found = (inside & (logits[..., 1:].amax(3) > logits[..., 0])).nonzero()  # (N, 3)
         row, start, cell = found.unbind(1)
-        scores, best = logits[row, start, cell].softmax(1).max(1)
-        label = best - 1
+        scores, label = logits[row, start, cell].softmax(1)[:, 1:].max(1)
         keep = scores > thresholds[label]
         return Decoded(torch.stack((row, start, start + cell + 1, label), 1)[keep], scores[keep])
 
@@ -193,6 +193,13 @@ def build_span_ner(
     dropout: On each part of the span vector.
     learn_rate_scale: Multiplies the learning rate for this head alone.
     """
+    checks = [("max_width", max_width, 1), ("length_width", length_width, 1)]
+    for option, value, least in [*checks, ("max_negatives", max_negatives, 0)]:
+        if value < least:
+            reason = f"it must be at least {least}"
+            raise ValueError(
+                Errors.S003.format(name="SpanNER", option=option, value=value, reason=reason)
+            )
     maker = partial(
         SpanNER,
         max_width=max_width,

@@ -215,7 +215,8 @@ class SpanTablePipe(TrainablePipe):
             self._collect_labels(get_examples())
         if not self.labels:
             raise ValueError(SpacyErrors.E143.format(name=self.name))
-        sample = list(islice(get_examples(), 10))
+        # A transformer's listener takes its width from the sample, and has none for empty documents.
+        sample = list(islice((eg for eg in get_examples() if len(eg.predicted)), 10))
         self.model.set_dim("nO", len(self.labels))
         self.model.initialize(X=self._batch([eg.predicted for eg in sample]))
         self._look_ahead(get_examples, nlp)

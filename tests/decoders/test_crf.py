@@ -140,6 +140,20 @@ def test_long_rows_keep_their_digits(name):
     assert (found <= 1 + 1e-6).all() and (found[:-1] > 0).all()
 
 
+@pytest.mark.parametrize("name", ["BIO", "BIOES", "IO"])
+def test_a_constant_changes_nothing(name):
+    """Sums over long rows may lie far below the score of a forbidden move."""
+    crf = make_crf(name, 2, torch.float64)
+    emissions, mask = torch.randn(1, 300, crf.scheme.n_tags).double(), torch.ones((1, 300)) > 0
+    tags, score = crf.viterbi(emissions, mask)
+    spans = crf.scheme.tags_to_spans(tags, mask)
+    lower = emissions - 100
+    torch.testing.assert_close(crf.viterbi(lower, mask)[1], score - 300 * 100)
+    torch.testing.assert_close(crf.nll(lower, tags, mask), crf.nll(emissions, tags, mask))
+    expected = crf.span_marginals(emissions, mask, spans)
+    torch.testing.assert_close(crf.span_marginals(lower, mask, spans), expected)
+
+
 def test_partial_likelihood_of_all_and_nothing():
     crf = make_crf("BIO", 2, torch.float64)
     emissions, mask, lengths = make_rows(crf, 4, torch.float64)

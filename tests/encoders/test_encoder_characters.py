@@ -21,7 +21,7 @@ from spacy_spanner.encoders.characters import (
 )
 from spacy_spanner.encoders.packing import PackedBiLSTM, packed_order
 
-WORDS = "a bb the Straße Zürich internationalization x1 東京都 supercalifragilisticexpialidocious".split()
+WORDS = ["a", "bb", "the", "Straße", "Zürich", "internationalization", "x1", "東京都", "ab" * 30]
 
 
 def encode(model, make_docs) -> numpy.ndarray:
@@ -44,7 +44,9 @@ def test_cnn_is_the_largest_filter_response_of_a_word(make_docs):
         x = embedded(model, word)[0].T  # (K, E)
         x = torch.cat([torch.zeros(1, 4), x, torch.zeros(1, 4)])
         windows = [x[i : i + 3].T for i in range(len(x) - 2)]  # (E, 3) each
-        responses = [(window * convolve.weight).sum(dim=(1, 2)) + convolve.bias for window in windows]
+        responses = [
+            (window * convolve.weight).sum(dim=(1, 2)) + convolve.bias for window in windows
+        ]
         assert_allclose(vector, torch.stack(responses).detach().amax(dim=0), atol=1e-5)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import List
 
 import numpy
@@ -15,17 +16,14 @@ from spacy_spanner.encoders.joined import build_joined_encoder
 
 
 def given_vectors(width: int, *, dim: bool, seed: int = 0) -> Model:
-    """A part like a transformer listener: vectors come from outside, documents without tokens have no
-    width, and the gradient is only taken down."""
+    """A part like a transformer listener: vectors come from outside, documents without tokens have
+    no width, and the gradient is only taken down."""
 
     def forward(model, docs: List[Doc], is_train):
         vectors = [model.attrs["given"][token.orth % 97] for doc in docs for token in doc]
         flat = numpy.array(vectors, dtype="float32").reshape(-1, width)
         bounds = numpy.cumsum([0] + [len(doc) for doc in docs])
-        outputs = [
-            flat[a:b] if b > a else numpy.zeros((0, 0), "f")
-            for a, b in zip(bounds[:-1], bounds[1:], strict=True)
-        ]
+        outputs = [flat[a:b] if b > a else numpy.zeros((0, 0), "f") for a, b in pairwise(bounds)]
 
         def backprop(d_outputs):
             for d, out in zip(d_outputs, outputs, strict=True):

@@ -19,7 +19,11 @@ from spacy_spanner.encoders.tuned_vectors import build_tuned_vectors
 
 
 def joined(**options) -> Model:
-    parts = [build_tuned_vectors(), build_char_cnn(char_width=4, filters=5), build_tag_embed(width=3)]
+    parts = [
+        build_tuned_vectors(),
+        build_char_cnn(char_width=4, filters=5),
+        build_tag_embed(width=3),
+    ]
     return build_joined_encoder(*parts, **options)
 
 
@@ -114,7 +118,9 @@ def test_gradient_is_the_slope_of_the_output(model, make_docs):
         for p, start, grad in zip(tensors, starts, grads, strict=True):
             p.data = start + step * grad
         return float(
-            sum((v.astype("d") * w).sum() for v, w in zip(model.predict(docs), weights, strict=True))
+            sum(
+                (v.astype("d") * w).sum() for v, w in zip(model.predict(docs), weights, strict=True)
+            )
         )
 
     step = 1e-3 / norm2**0.5
@@ -128,7 +134,8 @@ def test_training_lowers_a_loss(model, make_docs):
     # One target for each word and tag, as the blocks see no more than that.
     words = {token.text: 0.3 * rng.normal(size=n_out) for doc in docs for token in doc}
     targets = [
-        numpy.array([words[t.text] for t in doc], dtype="float32").reshape(-1, n_out) for doc in docs
+        numpy.array([words[t.text] for t in doc], dtype="float32").reshape(-1, n_out)
+        for doc in docs
     ]
     optimizer, losses = Adam(0.02), []
     for _ in range(25):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import List
 
 import numpy
@@ -99,6 +101,7 @@ width = 16
 
 [components.second.model.tok2vec.*.own]
 @architectures = "spacy-spanner.TunedVectors.v1"
+min_count = 1
 """ + PARTS.format(path="components.tok2vec.model")
 SENTENCES = [
     ("Anna flew to Moscow in 1995 .", [(0, 1, "PER"), (3, 4, "LOC")]),
@@ -126,11 +129,6 @@ def make_examples(nlp: Language) -> List[Example]:
         ]
         examples.append(Example(predicted, reference))
     return examples
-
-
-def vectors_of(nlp: Language, name: str, *texts: str) -> List[numpy.ndarray]:
-    docs = [Doc(nlp.vocab, words=text.split(), tags=["X"] * len(text.split())) for text in texts]
-    return nlp.get_pipe(name).model.predict(docs)
 
 
 def tuned_nodes(nlp: Language) -> List:
@@ -172,10 +170,10 @@ def test_train_save_load(config, tmp_path):
 def test_words_are_learned_in_a_shared_encoder():
     nlp = make_nlp(SHARED)
     nlp.initialize(lambda: make_examples(nlp))
-    seen, unseen = vectors_of(nlp, "tok2vec", "sleeps", "zebra")
+    shared, _ = tuned_nodes(nlp)
+    assert shared.get_dim("nO") == 8  # of the static vectors, not the setting
+    seen, unseen = shared.predict([Doc(nlp.vocab, words=["sleeps", "zebra"])])[0]
     assert (seen != unseen).any()
-    (node, _) = tuned_nodes(nlp)
-    assert node.get_dim("nO") == 8  # of the static vectors, not the setting
 
 
 def test_processes_give_the_same():
@@ -186,6 +184,41 @@ def test_processes_give_the_same():
     alone = [len(doc.spans["sc"]) for doc in nlp.pipe(texts)]
     assert alone == [len(doc.spans["sc"]) for doc in nlp.pipe(texts, n_process=2, batch_size=3)]
     assert sum(alone)
+
+
+DOCS = Path(__file__).parents[2] / "docs" / "encoders.md"
+BLOCKS = [
+    block
+    for block in re.findall(r"```ini\n(.*?)```", DOCS.read_text(encoding="utf8"), re.DOTALL)
+    if "components.ner" in block
+]
+HEAD = """
+[nlp]
+lang = "en"
+pipeline = ["ner"]
+
+[components]
+
+[components.ner]
+factory = "global_pointer"
+
+[components.ner.model]
+@architectures = "spacy-spanner.GlobalPointer.v1"
+
+"""
+
+
+@pytest.mark.parametrize("block, width", zip(BLOCKS, [8 + 50, 1024, 8 + 160], strict=True))
+def test_documented_blocks_work(block, width):
+    if "transformer" in block:
+        pytest.importorskip("spacy_transformers")
+    nlp = make_nlp(HEAD + block)
+    encoder = nlp.get_pipe("ner").model.get_ref("tok2vec")
+    if "transformer" in block:
+        assert encoder.get_dim("nO") == width
+    else:
+        nlp.initialize(lambda: make_examples(nlp))
+        assert [v.shape[1] for v in encoder.predict([Doc(nlp.vocab, words=["a"])])] == [width]
 
 
 TRANSFORMER = """
@@ -253,9 +286,12 @@ def test_gradient_reaches_a_transformer_below(tiny_bert, tmp_path):
     weights = [p for n in transformer.walk() for s in n.shims for p in s._model.parameters()]
     before = [p.detach().clone() for p in weights]
     nothing = Example(Doc(nlp.vocab), Doc(nlp.vocab))
-    nlp.update([make_examples(nlp)[0], nothing, make_examples(nlp)[1]], sgd=optimizer)
+    for _ in range(2):  # thinc's own shim lets the first step pass
+        nlp.update([make_examples(nlp)[0], nothing, make_examples(nlp)[1]], sgd=optimizer)
     assert any((p != start).any() for p, start in zip(weights, before, strict=True))
     nlp.to_disk(tmp_path / "nlp")
     loaded = spacy.load(tmp_path / "nlp")
-    for one, two in zip(nlp.pipe(["Anna", "", "b c"]), loaded.pipe(["Anna", "", "b c"]), strict=True):
+    for one, two in zip(
+        nlp.pipe(["Anna", "", "b c"]), loaded.pipe(["Anna", "", "b c"]), strict=True
+    ):
         assert_array_equal(one.spans["sc"].attrs["scores"], two.spans["sc"].attrs["scores"])

@@ -328,7 +328,8 @@ def make_examples(nlp):
 def make_nlp():
     spacy.util.fix_random_seed(0)
     nlp = spacy.blank("en")
-    model = {"hidden_width": 16, "sentence_width": 8, "dropout": 0.1}
+    encoder = {"@architectures": "spacy-spanner.TunedVectors.v1", "width": 16, "min_count": 1}
+    model = {"tok2vec": encoder, "hidden_width": 16, "sentence_width": 8, "dropout": 0.1}
     nlp.add_pipe("hierarchical_ner", config={"model": model})
     return nlp
 

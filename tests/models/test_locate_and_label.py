@@ -4,7 +4,12 @@ import math
 
 import pytest
 import torch
-from locate_and_label_cases import (
+
+from spacy_spanner.contract import Gold, Tokens
+from spacy_spanner.models.locate_and_label import LocateAndLabel, build_locate_and_label
+from spacy_spanner.models.locate_and_label_stages import Spans, View
+
+from .locate_and_label_cases import (
     GOLD,
     C,
     D,
@@ -15,10 +20,6 @@ from locate_and_label_cases import (
     slow_iou,
     slow_scores,
 )
-
-from spacy_spanner.contract import Gold, Tokens
-from spacy_spanner.models.locate_and_label import LocateAndLabel, build_locate_and_label
-from spacy_spanner.models.locate_and_label_stages import Spans, View
 
 
 def slow_terms(model, tokens, gold, known=None):

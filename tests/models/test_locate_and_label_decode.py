@@ -4,7 +4,12 @@ import math
 
 import pytest
 import torch
-from locate_and_label_cases import (
+
+from spacy_spanner.contract import Tokens
+from spacy_spanner.models.locate_and_label import LocateAndLabel
+from spacy_spanner.models.locate_and_label_stages import Spans
+
+from .locate_and_label_cases import (
     LENGTHS,
     C,
     D,
@@ -14,10 +19,6 @@ from locate_and_label_cases import (
     single,
     slow_scores,
 )
-
-from spacy_spanner.contract import Tokens
-from spacy_spanner.models.locate_and_label import LocateAndLabel
-from spacy_spanner.models.locate_and_label_stages import Spans
 
 
 def slow_decode(model, tokens, thresholds):

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from locate_and_label_cases import LENGTHS, make, make_gold, make_tokens, slow_scores
 
 from spacy_spanner.models.locate_and_label_sample import sample_seeds
 from spacy_spanner.models.locate_and_label_stages import (
@@ -13,6 +12,8 @@ from spacy_spanner.models.locate_and_label_stages import (
     offset_loss,
     overlap_loss,
 )
+
+from .locate_and_label_cases import LENGTHS, make, make_gold, make_tokens, slow_scores
 
 
 def draw(**options):

@@ -181,6 +181,18 @@ def test_loss_is_the_weighted_sum_of_its_terms():
     torch.testing.assert_close(module.loss(encoded, gold), expected)
 
 
+def test_taggers_start_from_tag_frequencies():
+    module = make_module()
+    known = torch.tensor([[False] * 5, [True] * 5, [False] * 5])
+    module.prepare(make_tokens(), make_gold(known=known))
+    # Annotated: two words of one label 0 span, one word of label 1, then O B E of label 1.
+    types = torch.tensor([1 + 1, 2 + 1, 3 + 1]) / 9
+    torch.testing.assert_close(module.types.project.bias.exp(), types)
+    tags = {"B": (1, 1), "I": (0, 0), "E": (1, 1), "S": (0, 1)}
+    expected = torch.tensor([1, *(n for counts in tags.values() for n in counts)]) + 1
+    torch.testing.assert_close(module.tagger.project.bias.exp(), expected / expected.sum())
+
+
 def test_rows_without_annotation_cost_nothing():
     module = make_module()
     known = torch.zeros(3, 5, dtype=torch.bool)

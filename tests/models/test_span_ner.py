@@ -176,6 +176,24 @@ def test_decode_equals_a_plain_loop(representation):
     torch.testing.assert_close(found.scores, scores, rtol=0, atol=1e-6)
 
 
+def test_a_label_that_hardly_wins_is_a_label():
+    head, tokens = make_head(representation="boundary"), make_tokens([1])
+    for parameter in head.parameters():
+        torch.nn.init.zeros_(parameter)
+    head.classify.bias.data[2] = 1e-20  # too little for the probabilities to differ
+    found = head.decode(tokens, torch.zeros(N_LABELS))
+    assert len(found.spans) == 1 and 0 <= found.spans[0, 3] < N_LABELS
+
+
+def test_without_negatives():
+    head, tokens = make_head(max_negatives=0), make_tokens()
+    losses = [
+        F.cross_entropy(plain_logits(head, tokens, *span[:3]), torch.tensor(span[3] + 1))
+        for span in GOLD.spans.tolist()
+    ]
+    torch.testing.assert_close(head(tokens, GOLD), torch.stack(losses).mean())
+
+
 @pytest.mark.parametrize("context", ["max", "mean"])
 @pytest.mark.parametrize("representation", REPRESENTATIONS)
 def test_rows_do_not_depend_on_each_other(representation, context):
@@ -255,3 +273,11 @@ def test_build():
     assert (head.max_width, head.max_negatives, head.context) == (6, 7, "mean")
     assert head.dropout.p == 0.3 and model.shims[0].learn_rate_scale == 2.0
     assert model.attrs["max_width"] == 6 and not model.attrs["flat"]
+
+
+@pytest.mark.parametrize(
+    "option,value", [("max_width", 0), ("length_width", 0), ("max_negatives", -1)]
+)
+def test_impossible_options_are_refused(option, value):
+    with pytest.raises(ValueError, match=option):
+        build_span_ner(None, **{option: value})

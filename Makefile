@@ -1,0 +1,36 @@
+# Everything sets itself up: only Python (3.10 or newer), pip and make are needed.
+PYTHON ?= python3
+VENV ?= .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt
+BENCH ?=
+TESTS ?=
+
+.PHONY: demo test lint bench clean
+
+$(VENV)/.base: setup.cfg pyproject.toml constraints.txt
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PIP) torch
+	$(PIP) build -e ".[plots]"
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.base
+	$(PIP) -e ".[dev]"
+	touch $@
+
+demo: $(VENV)/.base  ## train, evaluate, compare and package on the bundled corpus
+	$(PY) -m spacy project run all
+
+test: $(VENV)/.dev lint  ## all quick tests, on two cores; TESTS="--slow" for all
+	OMP_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadfile -q $(TESTS)
+
+lint: $(VENV)/.dev
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+bench: $(VENV)/.dev  ## measure against spaCy's own; BENCH="--help" shows the options
+	$(PY) -m benchmarks $(BENCH)
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info corpus training metrics reports packages configs/demo.cfg
