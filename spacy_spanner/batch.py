@@ -18,7 +18,11 @@ class RowGold:
 
     spans: numpy.ndarray  # (N, 4) int64: row, start, end (exclusive), label; sorted by row
     outer: numpy.ndarray  # (N,) bool: outermost spans, no two of which share a token
-    known: Optional[List[numpy.ndarray]] = None  # per row (length,) bool; None where all is annotated
+    known: Optional[List[numpy.ndarray]] = (
+        None  # per row (length,) bool; None where all is annotated
+    )
+    # (M, 6) int64: row, head start, head end, tail start, tail end, label; only for relations
+    relations: Optional[numpy.ndarray] = None
 
 
 @dataclass
@@ -31,6 +35,8 @@ class SpanBatch:
     max_cells: int  # bound on the numbers one forward step may hold
     gold: Optional[RowGold] = None
     keys: Optional[List[numpy.ndarray]] = None  # per document (n,) int64 word keys
+    # (N, 3) int64: row, start, end of the spans to link, where the head does not find them itself
+    given: Optional[numpy.ndarray] = None
 
 
 @dataclass
@@ -44,3 +50,14 @@ class SpanPrediction:
         """Where each document's spans stand in the table."""
         bounds = numpy.searchsorted(self.spans[:, 0], numpy.arange(n_docs + 1))
         return [slice(int(a), int(b)) for a, b in zip(bounds[:-1], bounds[1:])]
+
+
+@dataclass
+class RelationPrediction:
+    """Found relations in the coordinates of the documents, sorted by all columns, and the spans
+    that were found with them (none where spans were given)."""
+
+    entities: SpanPrediction
+    # (M, 6) int64: document, head start, head end, tail start, tail end, label
+    relations: numpy.ndarray
+    scores: numpy.ndarray  # (M,) float32 in 0..1

@@ -35,6 +35,7 @@ class Head:
     flat: bool  # learns and finds no nested spans
     max_width: Optional[int]  # widest span it can find; None: no bound
     needs_keys: bool  # reads word keys
+    threshold: float  # that of its paper
 
 
 def span_table_model(
@@ -44,6 +45,7 @@ def span_table_model(
     flat: bool = False,
     max_width: Optional[int] = None,
     needs_keys: bool = False,
+    threshold: float = 0.5,
     learn_rate_scale: float = 1.0,
 ) -> SpanTableModel:
     """The model of a component: tok2vec, then a head. Without a tok2vec it is only a part for
@@ -56,7 +58,12 @@ def span_table_model(
         shims=[ModuleShim(maker, learn_rate_scale=learn_rate_scale)],
         dims={"nI": None, "nO": None},
         refs={"tok2vec": tok2vec},
-        attrs={"flat": flat, "max_width": max_width, "needs_keys": needs_keys},
+        attrs={
+            "flat": flat,
+            "max_width": max_width,
+            "needs_keys": needs_keys,
+            "threshold": threshold,
+        },
     )
     # Hooks for the component's `initialize`; thinc leaves functions out when it stores attributes.
     model.attrs["prepare"] = prepare
@@ -69,8 +76,8 @@ def head_of(model: SpanTableModel) -> Head:
     """The head of a model that any of our architectures built."""
     if model.name != "span_table":
         raise ValueError(Errors.S008.format(name="model"))
-    attrs = model.attrs
-    return Head(model.shims[0].maker, attrs["flat"], attrs["max_width"], attrs["needs_keys"])
+    facts = {name: model.attrs[name] for name in ("flat", "max_width", "needs_keys", "threshold")}
+    return Head(model.shims[0].maker, **facts)
 
 
 def init(model: SpanTableModel, X: Optional[SpanBatch] = None, Y: Any = None) -> None:
@@ -91,9 +98,7 @@ def prepare(model: SpanTableModel, batch: SpanBatch) -> None:
     module.eval()  # looking is not training: no dropout, and nothing is written to a memory
     with torch.no_grad():
         flat = flatten(model, model.layers[0].predict(batch.docs))
-        module.prepare(
-            gather(flat, batch, rows), gather_gold(batch.gold, batch, rows, flat.device)
-        )
+        module.prepare(gather(flat, batch, rows), gather_gold(batch.gold, batch, rows, flat.device))
 
 
 def learn_words(model: SpanTableModel, docs: Iterable[Doc]) -> None:
@@ -230,9 +235,7 @@ def gather(flat: Tensor, batch: SpanBatch, rows: numpy.ndarray) -> Tokens:
     return Tokens(x, mask_on_device, lengths.tolist(), keys)
 
 
-def gather_gold(
-    gold: RowGold, batch: SpanBatch, rows: numpy.ndarray, device: torch.device
-) -> Gold:
+def gather_gold(gold: RowGold, batch: SpanBatch, rows: numpy.ndarray, device: torch.device) -> Gold:
     """The annotation of the rows with these numbers, renumbered from 0."""
     new_number = numpy.full(len(batch.rows), -1)
     new_number[rows] = numpy.arange(len(rows))
@@ -248,4 +251,9 @@ def gather_gold(
             padded[i, : len(gold.known[row])] = gold.known[row]
         known = torch.from_numpy(padded).to(device)
     spans = torch.from_numpy(numpy.concatenate([outer, inner])).to(device)
-    return Gold(spans, len(outer), known)
+    relations: Optional[Tensor] = None
+    if gold.relations is not None:
+        number = new_number[gold.relations[:, 0]]  # (M,)
+        links = numpy.column_stack([number, gold.relations[:, 1:]])[number >= 0]
+        relations = torch.from_numpy(links).to(device)
+    return Gold(spans, len(outer), known, relations)

@@ -22,7 +22,9 @@ class Tokens:
     lengths: List[int]  # (B,) on the host, so that packing needs no device read
     # (B, L) int64 word keys on the host, for the same reason; only for heads that ask for them
     keys: Optional[numpy.ndarray] = None
-    parts: Dict[str, Tensor] = field(default_factory=dict)  # what `encode` hands to `loss` and `decode`
+    parts: Dict[str, Tensor] = field(
+        default_factory=dict
+    )  # what `encode` hands to `loss` and `decode`
 
     def with_states(self, x: Tensor, **parts: Tensor) -> Tokens:
         """The same rows with other token vectors."""
@@ -36,6 +38,8 @@ class Gold:
     spans: Tensor  # (N, 4) int64: row, start, end (exclusive), label; outermost spans first, no duplicates
     n_outer: int  # how many of them are outermost: no two of those share a token
     known: Optional[Tensor] = None  # (B, L) bool: annotated tokens; None where all are
+    # (M, 6) int64: row, head start, head end, tail start, tail end, label; only for relations
+    relations: Optional[Tensor] = None
 
     @property
     def flat(self) -> Tensor:
@@ -59,7 +63,9 @@ class SpanModule(nn.Module):
         super().__init__()
         self.width = width  # D of the token vectors it reads
         self.n_labels = n_labels
-        self.output_width = width if output_width is None else output_width  # D of what `encode` gives
+        self.output_width = (
+            width if output_width is None else output_width
+        )  # D of what `encode` gives
 
     def encode(self, tokens: Tokens) -> Tokens:
         """Own contextual layers. The result's `x` is what a bundled partner head reads."""

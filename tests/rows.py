@@ -11,7 +11,9 @@ from spacy_spanner.contract import Gold, SpanModule, Tokens
 Span = Tuple[int, int, int, int]
 
 
-def make_tokens(lengths: Sequence[int], width: int, *, seed: int = 0, dtype=torch.float32) -> Tokens:
+def make_tokens(
+    lengths: Sequence[int], width: int, *, seed: int = 0, dtype=torch.float32
+) -> Tokens:
     """Rows of these lengths with random vectors, zero where padded."""
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn((len(lengths), max(lengths), width), generator=generator, dtype=dtype)

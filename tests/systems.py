@@ -25,9 +25,22 @@ TOK2VEC = {
 SYSTEMS: Dict[str, Dict[str, Any]] = {
     "global_pointer": {"head_size": 16},
     "efficient_global_pointer": {"head_size": 16},
+    "locate_and_label": {"seed_lengths": [1, 2, 3, 4], "dropout": 0.0},
+    "seq_ner": {"tagging": "crf", "dropout": 0.0},
+    "span_ner": {"max_width": 5, "dropout": 0.0},
+    "bundled_ner": {},
+    "modularized_interaction": {"hidden": 16, "dropout": 0.0},
+    "hierarchical_ner": {"dropout": 0.0},
 }
 
-NESTED_SYSTEMS = ["global_pointer", "efficient_global_pointer"]
+# Systems that find spans inside other spans; the others learn and find the outermost.
+NESTED_SYSTEMS = [
+    "global_pointer",
+    "efficient_global_pointer",
+    "locate_and_label",
+    "span_ner",
+    "bundled_ner",
+]
 
 TRAIN_DATA = [
     (

@@ -175,7 +175,16 @@ def corrupt(name, data):
 
 @pytest.mark.parametrize(
     "name",
-    ["pickled", "torch.save", "cut short", "text", "tiny", "foreign safetensors", "offsets", "sizes"],
+    [
+        "pickled",
+        "torch.save",
+        "cut short",
+        "text",
+        "tiny",
+        "foreign safetensors",
+        "offsets",
+        "sizes",
+    ],
 )
 def test_tampered_weights_are_refused(weights, name):
     shim, data = weights

@@ -5,6 +5,7 @@ import pickle
 import numpy
 import pytest
 import spacy
+import torch
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from thinc.api import Adam, Config
@@ -45,7 +46,9 @@ def test_learns_the_training_data(nlp):
     factory = nlp.pipe_names[0]
     for text, spans in TRAIN_DATA:
         doc = nlp(text)
-        learnable = spans if factory in NESTED_SYSTEMS else [s for s in spans if is_outermost(s, spans)]
+        learnable = (
+            spans if factory in NESTED_SYSTEMS else [s for s in spans if is_outermost(s, spans)]
+        )
         got = {(s.start_char, s.end_char, s.label_) for s in doc.spans["sc"]}
         assert got == set(learnable)
         outer = {s for s in spans if is_outermost(s, spans)}
@@ -62,6 +65,7 @@ def test_scores_are_probabilities_of_each_span(nlp):
         assert [s.text for s in doc.spans["ents"]] == [e.text for e in doc.ents]
 
 
+@pytest.mark.filterwarnings("ignore:.*score_weights")
 @pytest.mark.parametrize("output", OUTPUTS)
 @pytest.mark.parametrize("factory", SYSTEMS)
 def test_output_decides_what_is_read_and_written(factory, output):
@@ -94,7 +98,9 @@ def test_batch_and_order_do_not_matter(nlp):
 def test_empty_documents_get_empty_groups(nlp):
     docs = list(nlp.pipe(["", " ", "\n\n"]))
     for doc in docs:
-        assert "sc" in doc.spans and doc.spans["sc"].attrs["scores"].shape == (len(doc.spans["sc"]),)
+        assert "sc" in doc.spans and doc.spans["sc"].attrs["scores"].shape == (
+            len(doc.spans["sc"]),
+        )
         assert doc.ents is not None
     assert nlp.get_pipe(nlp.pipe_names[0]).predict([]).spans.shape == (0, 4)
 
@@ -196,12 +202,16 @@ def test_gradient_accumulates_without_optimizer(factory):
     examples = make_examples(nlp)
     nlp.initialize(lambda: examples)
     pipe = nlp.get_pipe(factory)
-    before = pipe.model.to_bytes()
+
+    def weights():
+        return torch.cat([p.flatten() for p in pipe.model.shims[0].module.parameters()])
+
+    before = weights().clone()
     losses = pipe.update(examples, losses={"other": 1.0})
     assert losses["other"] == 1.0 and losses[factory] > 0
-    assert pipe.model.to_bytes() == before
+    assert torch.equal(weights(), before)
     pipe.finish_update(nlp.create_optimizer())
-    assert pipe.model.to_bytes() != before
+    assert not torch.equal(weights(), before)
 
 
 def test_updates_with_empty_documents(nlp):

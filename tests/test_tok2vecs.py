@@ -86,9 +86,7 @@ def test_frozen_encoder_keeps_its_weights(encoder):
     upstream, head = (nlp.get_pipe(name) for name in nlp.pipe_names)
     before = upstream.model.to_bytes(), head.model.to_bytes()
     for _ in range(2):
-        nlp.update(
-            examples, sgd=optimizer, exclude=[upstream.name], annotates=[upstream.name]
-        )
+        nlp.update(examples, sgd=optimizer, exclude=[upstream.name], annotates=[upstream.name])
     assert upstream.model.to_bytes() == before[0]
     assert head.model.to_bytes() != before[1]
 
@@ -156,7 +154,9 @@ def test_gpu_config_of_the_project_trains_two_steps_on_cpu(tmp_path):
     assert config["system"]["gpu_allocator"] == "pytorch"
     assert config["components"]["global_pointer"]["model"]["learn_rate_scale"] > 1
     overrides = {"paths": {"train": str(path), "dev": str(path)}}
-    config = Config(config).merge(overrides).merge({"training": {"max_steps": 2, "eval_frequency": 1}})
+    config = (
+        Config(config).merge(overrides).merge({"training": {"max_steps": 2, "eval_frequency": 1}})
+    )
     (tmp_path / "out").mkdir()
     train_loop(init_nlp(config, use_gpu=-1), tmp_path / "out", use_gpu=-1)
     loaded = spacy.load(tmp_path / "out" / "model-last")

@@ -11,12 +11,12 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from ..corpus.docs import read_docs
+from ..corpus.docs import DOC_ID, read_docs
 from ..corpus.record import CorpusError
-from ..corpus.relations import DOC_ID
 from ..errors import Errors
 from .marks import compare, doc_spans
 from .render import Shown
+from .tables import System, read_systems
 
 Pair = Tuple[Doc, Optional[Doc]]  # predicted, gold
 SUFFIX = ".spacy"
@@ -100,3 +100,36 @@ def shown_docs(pairs: Sequence[Pair], *, output: str, spans_key: str) -> List[Sh
         name = (pred if gold is None else gold).user_data.get(DOC_ID, "")
         shown.append(Shown(pred.text, marks, str(name), annotated))
     return shown
+
+
+def load_systems(
+    sources: Sequence[str], gold: str, *, output: str, spans_key: str
+) -> Tuple[List[System], str]:
+    """Systems over the same gold file, and whether "spans" or "ents" are compared. "auto": the span
+    group if gold has it anywhere, else ents."""
+    loaded = [load_pairs(source, [gold]) for source in sources]
+    golds = [own for _, own in loaded[0] if own is not None]
+    if output == "auto":
+        output = "spans" if any(spans_key in own.spans for own in golds) else "ents"
+    if not any(doc_spans(own, output=output, spans_key=spans_key) for own in golds):
+        keys = ", ".join(sorted({key for own in golds for key in own.spans})) or "none"
+        hint = " or compare `doc.ents` with --output ents"
+        if output == "ents":
+            raise CorpusError(Errors.S027.format(path=gold, docs=len(golds), hint=""))
+        raise CorpusError(
+            Errors.S023.format(path=gold, key=spans_key, docs=len(golds), keys=keys, hint=hint)
+        )
+    preds = [[pred for pred, _ in pairs] for pairs in loaded]
+    return read_systems(
+        short_names(sources), preds, golds, output=output, spans_key=spans_key
+    ), output
+
+
+def short_names(sources: Sequence[str]) -> List[str]:
+    """Sources by as few of the last parts of their paths as tell them apart."""
+    parts = [[part for part in Path(source).parts if part != "model-best"] for source in sources]
+    for size in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(own[-size:]).removesuffix(SUFFIX) for own in parts]
+        if len(set(names)) == len(names):
+            return names
+    return list(sources)

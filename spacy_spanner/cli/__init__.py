@@ -6,10 +6,12 @@ Command modules import what they need when they run, so that `--help` stays fast
 import typer
 from spacy.cli._util import app as spacy_app
 
+from .analyze import analyze_cli
 from .check import check_cli
 from .config import config_cli
 from .convert import convert_cli
 from .render import render_cli
+from .thresholds import thresholds_cli
 
 HELP = "Nested and flat entities with spacy-spanner: prepare data, look at it, look at predictions."
 
@@ -18,5 +20,7 @@ spanner.command("config")(config_cli)
 spanner.command("convert")(convert_cli)
 spanner.command("check")(check_cli)
 spanner.command("render")(render_cli)
+spanner.command("analyze")(analyze_cli)
+spanner.command("thresholds")(thresholds_cli)
 
 spacy_app.add_typer(spanner)

@@ -11,15 +11,32 @@ from wasabi import msg
 
 def config_cli(
     # fmt: off
-    system: str = typer.Argument(..., help="The system, such as global_pointer; or ner, spancat (spaCy's own, for comparison)"),
+    system: str = typer.Argument(
+        ...,
+        help="The system, such as global_pointer; or ner, spancat (spaCy's own, for comparison)",
+    ),
     encoder: str = typer.Option("hash", "--encoder", "-e", help="hash, vectors or transformer"),
     lang: str = typer.Option("en", "--lang", "-l", help="Language code"),
-    output: Optional[str] = typer.Option(None, "--output", help="Where results go: spans, ents or both (default: the system's own)"),
+    output: Optional[str] = typer.Option(
+        None, "--output", help="Where results go: spans, ents or both (default: the system's own)"
+    ),
     spans_key: str = typer.Option("sc", "--spans-key", help="Key of the span group"),
-    max_width: Optional[int] = typer.Option(None, "--max-width", help="Widest span, for systems with such a limit"),
-    transformer: Optional[str] = typer.Option(None, "--transformer", help="Name or folder of the pretrained transformer"),
-    mixed_precision: bool = typer.Option(False, "--mixed-precision", help="Half precision inside the transformer (GPU)"),
-    output_file: Path = typer.Option(Path("config.cfg"), "--output-file", "-o", help="File to write, or - for standard output", allow_dash=True),
+    max_width: Optional[int] = typer.Option(
+        None, "--max-width", help="Widest span, for systems with such a limit"
+    ),
+    transformer: Optional[str] = typer.Option(
+        None, "--transformer", help="Name or folder of the pretrained transformer"
+    ),
+    mixed_precision: bool = typer.Option(
+        False, "--mixed-precision", help="Half precision inside the transformer (GPU)"
+    ),
+    output_file: Path = typer.Option(
+        Path("config.cfg"),
+        "--output-file",
+        "-o",
+        help="File to write, or - for standard output",
+        allow_dash=True,
+    ),
     force: bool = typer.Option(False, "--force", "-F", help="Overwrite the file if it is there"),
     # fmt: on
 ):
@@ -28,7 +45,9 @@ def config_cli(
 
     for value, kind in [(system, "systems"), (encoder, "encoders")]:
         if value not in names(kind):
-            msg.fail(f"There is no {kind[:-1]} '{value}'", "Choose: " + ", ".join(names(kind)), exits=1)
+            msg.fail(
+                f"There is no {kind[:-1]} '{value}'", "Choose: " + ", ".join(names(kind)), exits=1
+            )
     if output not in (None, "spans", "ents", "both"):
         msg.fail(f"--output {output} is not possible", "Choose: spans, ents, both", exits=1)
     if str(output_file) != "-" and output_file.exists() and not force:

@@ -11,9 +11,10 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from ..overlaps import outermost
+from ..relations import StoredRelation, set_relations
+from .docs import DOC_ID
 from .nesting import nesting
 from .record import RawSpan, Record
-from .relations import DOC_ID, Relation, set_relations
 
 N_EXAMPLES = 5  # misaligned spans shown by name
 
@@ -105,12 +106,12 @@ def add_relations(
     placed: List[Optional[RawSpan]],
     summary: Summary,
 ) -> None:
-    kept: Dict[Relation, None] = {}  # in order, each once
+    kept: Dict[StoredRelation, None] = {}  # in order, each once
     for head, tail, label in relations:
         head_span, tail_span = placed[head], placed[tail]
         if head_span is None or tail_span is None:
             summary.lost_relations += 1
         else:
-            kept[Relation(*head_span, *tail_span, label)] = None
+            kept[StoredRelation(*head_span, *tail_span, label)] = None
     set_relations(doc, kept)
     summary.relations += len(kept)

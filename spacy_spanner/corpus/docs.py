@@ -12,6 +12,8 @@ from spacy.vocab import Vocab
 from ..errors import Errors
 from .record import CorpusError, RawSpan
 
+DOC_ID = "doc"  # the entry of `doc.user_data` with the id that a corpus gives a document
+
 
 def read_docs(path: Path, vocab: Vocab) -> Iterator[Doc]:
     """The documents of a `.spacy` file, or of all of them below a folder."""

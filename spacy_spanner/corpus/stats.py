@@ -13,10 +13,9 @@ from spacy.vocab import Vocab
 
 from ..errors import Errors
 from ..pipeline.rows import doc_rows
-from .docs import edges, gold_spans, read_docs
+from .docs import DOC_ID, edges, gold_spans, read_docs
 from .nesting import nesting
 from .record import CorpusError, RawSpan
-from .relations import DOC_ID
 
 SHARES = (50, 75, 85, 90, 95, 99, 100)  # per cent of the spans
 HUGE = 10_000  # tokens of a document

@@ -105,7 +105,7 @@ def _has_layers(head: SpanModule) -> bool:
 
 
 def build_bundled_ner(
-    tok2vec: Optional[Model[List[Doc], List[Floats2d]]],
+    tok2vec: Optional[Model[List[Doc], List[Floats2d]]] = None,
     seq: Optional[Model] = None,
     span: Optional[Model] = None,
     alpha: float = 0.1,
@@ -139,6 +139,7 @@ def build_bundled_ner(
         flat=decoder.flat,
         max_width=decoder.max_width,
         needs_keys=seq_head.needs_keys or span_head.needs_keys,
+        threshold=decoder.threshold,
         learn_rate_scale=learn_rate_scale,
     )
 

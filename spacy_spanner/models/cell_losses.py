@@ -47,9 +47,7 @@ def multilabel_loss(
     """
     lowest = torch.finfo(logits.dtype).min  # unlike -inf it gives no NaN for a row with no cell
     negatives = candidates & ~gold.as_mask(logits)
-    negative = softplus(
-        torch.where(negatives, logits, lowest).flatten(2).logsumexp(-1)
-    )  # (B, C)
+    negative = softplus(torch.where(negatives, logits, lowest).flatten(2).logsumexp(-1))  # (B, C)
     loss = negative + _positive_term(logits, gold)  # (B, C)
     return loss.sum(1).mean() if sum_labels else loss.mean()
 

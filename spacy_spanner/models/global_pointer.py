@@ -83,7 +83,9 @@ def span_cells(mask: Tensor, width: Optional[int]) -> Tensor:
         return band_mask(mask, width)
     length = mask.shape[1]
     upper = torch.ones((length, length), dtype=torch.bool, device=mask.device).triu()
-    return mask[:, None, :] & upper  # real tokens are a prefix: with the last one, the first is real
+    return (
+        mask[:, None, :] & upper
+    )  # real tokens are a prefix: with the last one, the first is real
 
 
 def known_cells(known: Tensor, width: Optional[int]) -> Tensor:

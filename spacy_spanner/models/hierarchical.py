@@ -152,7 +152,7 @@ class HierarchicalNER(SpanModule):
 
 
 def build_hierarchical_ner(
-    tok2vec: Optional[Model[List[Doc], List[Floats2d]]],
+    tok2vec: Optional[Model[List[Doc], List[Floats2d]]] = None,
     word_width: Optional[int] = None,
     hidden_width: int = 256,
     sentence_width: int = 128,
@@ -231,6 +231,7 @@ def build_hierarchical_ner(
         maker,
         flat=True,
         needs_keys=document_level != "off",
+        threshold=0.0,
         learn_rate_scale=learn_rate_scale,
     )
 

@@ -228,7 +228,7 @@ def distinct(spans: Spans, n_tokens: int) -> Spans:
 
 
 def build_locate_and_label(
-    tok2vec: Optional[Model[List[Doc], List[Floats2d]]],
+    tok2vec: Optional[Model[List[Doc], List[Floats2d]]] = None,
     seed_lengths: List[int] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],  # noqa: B006
     hidden_width: Optional[int] = None,
     dropout: float = 0.5,

@@ -192,7 +192,7 @@ def tag_log_frequencies(tagger: Tagger, mask: Tensor, gold: Gold) -> Tensor:
 
 
 def build_modularized_interaction(
-    tok2vec: Optional[Model[List[Doc], List[Floats2d]]],
+    tok2vec: Optional[Model[List[Doc], List[Floats2d]]] = None,
     hidden: int = 100,
     dropout: float = 0.5,
     segment_window: int = 6,
@@ -232,4 +232,6 @@ def build_modularized_interaction(
         boundary_weight=boundary_weight,
         type_weight=type_weight,
     )
-    return span_table_model(tok2vec, maker, flat=True, learn_rate_scale=learn_rate_scale)
+    return span_table_model(
+        tok2vec, maker, flat=True, threshold=0.0, learn_rate_scale=learn_rate_scale
+    )

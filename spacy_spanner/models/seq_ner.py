@@ -43,7 +43,7 @@ class SeqNER(SpanModule):
 
 
 def build_seq_ner(
-    tok2vec: Optional[Model[List[Doc], List[Floats2d]]],
+    tok2vec: Optional[Model[List[Doc], List[Floats2d]]] = None,
     tagging: Literal["softmax", "crf"] = "softmax",
     scheme: Literal["BIO", "BIOES"] = "BIO",
     dropout: float = 0.1,
@@ -61,5 +61,6 @@ def build_seq_ner(
         tok2vec,
         partial(SeqNER, tagging=tagging, scheme=scheme, dropout=dropout),
         flat=True,
+        threshold=0.0,
         learn_rate_scale=learn_rate_scale,
     )

@@ -172,7 +172,7 @@ class SpanNER(SpanModule):
 
 
 def build_span_ner(
-    tok2vec: Optional[Model[List[Doc], List[Floats2d]]],
+    tok2vec: Optional[Model[List[Doc], List[Floats2d]]] = None,
     max_width: int = 10,
     representation: Literal["boundary", "pooling", "hybrid"] = "hybrid",
     max_negatives: int = 100,
@@ -210,5 +210,10 @@ def build_span_ner(
         dropout=dropout,
     )
     return span_table_model(
-        tok2vec, maker, flat=False, max_width=max_width, learn_rate_scale=learn_rate_scale
+        tok2vec,
+        maker,
+        flat=False,
+        max_width=max_width,
+        threshold=0.0,
+        learn_rate_scale=learn_rate_scale,
     )

@@ -22,11 +22,19 @@ from ..overlaps import RULES
 from ..scorers import score_span_table
 from ..words import word_keys
 from .gold import TOO_WIDE, read_gold, row_gold, span_keys
-from .outputs import flatten_prediction, write_ents, write_spans
+from .outputs import calibrate, flatten_prediction, write_ents, write_spans
 from .rows import cut_rows
 
 OUTPUTS = ("spans", "ents", "both")
 SAMPLE_SIZE = 500  # examples a head may look at before training
+
+
+def show_words(pipes: Iterable[Any], get_examples: Callable[[], Iterable[Example]]) -> None:
+    """Show the words of the training data to those layers of the components that ask for them."""
+    models = [pipe.model for pipe in pipes if isinstance(getattr(pipe, "model", None), Model)]
+    for node in (node for model in models for node in model.walk()):
+        if "learn_words" in node.attrs:
+            node.attrs["learn_words"](node, (eg.predicted for eg in get_examples()))
 
 
 class SpanTablePipe(TrainablePipe):
@@ -41,7 +49,8 @@ class SpanTablePipe(TrainablePipe):
         output: str = "spans",
         spans_key: str = "sc",
         ents_key: str = "ents",
-        threshold: float = 0.5,
+        threshold: Optional[float] = None,
+        temperature: float = 1.0,
         overlaps: str = "best",
         window: int = 256,
         overlap: int = 64,
@@ -57,7 +66,9 @@ class SpanTablePipe(TrainablePipe):
             `doc.ents`; "both" learns from the span group and writes both.
         spans_key: Span group of all spans, with their confidences.
         ents_key: Span group of the flat entities, with their confidences, wherever ents are written.
-        threshold: A span is kept if its probability is over it.
+        threshold: A span is kept if its probability is over it; None for the architecture's own.
+        temperature: Divides the log-odds of every score; over 1 it makes a model less sure. The
+            thresholds are compared with the result.
         overlaps: How flat entities are chosen: "best" for the most probable set, "greedy" for the
             most probable span first.
         window: Most tokens that are scored as one row.
@@ -75,8 +86,9 @@ class SpanTablePipe(TrainablePipe):
             "output": output,
             "spans_key": spans_key,
             "ents_key": ents_key,
-            "threshold": threshold,
+            "threshold": model.attrs.get("threshold") if threshold is None else threshold,
             "label_thresholds": {},
+            "temperature": temperature,
             "overlaps": overlaps,
             "window": window,
             "overlap": overlap,
@@ -87,11 +99,14 @@ class SpanTablePipe(TrainablePipe):
         self._warned_of_gold = False
 
     def _check_settings(self) -> None:
+        if self.model.name != "span_table":
+            raise ValueError(Errors.S008.format(name=self.name))
         cfg = self.cfg
         checks = [
             ("output", cfg["output"] in OUTPUTS, f"it must be one of {OUTPUTS}"),
             ("overlaps", cfg["overlaps"] in RULES, f"it must be one of {tuple(RULES)}"),
             ("threshold", 0 <= cfg["threshold"] <= 1, "it must be a probability from 0 to 1"),
+            ("temperature", cfg["temperature"] > 0, "it must be positive"),
             ("window", cfg["window"] > 0, "a row needs at least one token"),
             ("overlap", 0 <= cfg["overlap"] < cfg["window"], "it must be less than `window`"),
             ("max_cells", cfg["max_cells"] > 0, "it must be positive"),
@@ -104,8 +119,6 @@ class SpanTablePipe(TrainablePipe):
                         name=self.name, option=option, value=cfg[option], reason=reason
                     )
                 )
-        if self.model.name != "span_table":
-            raise ValueError(Errors.S008.format(name=self.name))
 
     @property
     def labels(self) -> Tuple[str, ...]:
@@ -155,7 +168,8 @@ class SpanTablePipe(TrainablePipe):
         docs = list(docs)
         if not any(len(doc) for doc in docs):
             return SpanPrediction(numpy.zeros((0, 4), "int64"), numpy.zeros(0, "float32"))
-        return self.model.predict(self._batch(docs))
+        found = self.model.predict(self._batch(docs))
+        return SpanPrediction(found.spans, calibrate(found.scores, self.cfg["temperature"]))
 
     def set_annotations(self, docs: Iterable[Doc], prediction: SpanPrediction) -> None:
         """Write what `predict` found, also where it found nothing."""
@@ -232,11 +246,7 @@ class SpanTablePipe(TrainablePipe):
     ) -> None:
         """Layers that start from the training data get to see it: the words of all of it (here and
         in the encoders this component may listen to), and the annotation of a sample."""
-        pipes = [self] if nlp is None else [pipe for _, pipe in nlp.pipeline]
-        models = [pipe.model for pipe in pipes if isinstance(getattr(pipe, "model", None), Model)]
-        for node in (node for model in models for node in model.walk()):
-            if "learn_words" in node.attrs:
-                node.attrs["learn_words"](node, (eg.predicted for eg in get_examples()))
+        show_words([self] if nlp is None else [pipe for _, pipe in nlp.pipeline], get_examples)
         sample = list(islice(get_examples(), SAMPLE_SIZE))
         self.model.attrs["prepare"](self.model, self._gold_batch(sample, Counter()))
 
@@ -265,7 +275,8 @@ class SpanTablePipe(TrainablePipe):
             docs, window=cfg["window"], overlap=cfg["overlap"], pack=cfg["pack_sentences"]
         )
         keys = list(word_keys(docs)) if self.model.attrs["needs_keys"] else None
-        return SpanBatch(docs, rows, self.thresholds(), cfg["max_cells"], keys=keys)
+        thresholds = calibrate(self.thresholds(), 1 / cfg["temperature"])  # as the head scores
+        return SpanBatch(docs, rows, thresholds, cfg["max_cells"], keys=keys)
 
     def _gold_batch(self, examples: List[Example], counts: Counter) -> SpanBatch:
         """The batch of a training step; rows of documents without annotation are left out."""

@@ -26,7 +26,8 @@ subword_features = true
 SETTINGS = {
     "spans_key": "sc",
     "ents_key": "ents",
-    "threshold": 0.5,
+    "threshold": None,
+    "temperature": 1.0,
     "overlaps": "best",
     "window": 256,
     "overlap": 64,
@@ -58,7 +59,8 @@ def entity_factory(
         output: str,
         spans_key: str,
         ents_key: str,
-        threshold: float,
+        threshold: Optional[float],
+        temperature: float,
         overlaps: str,
         window: int,
         overlap: int,
@@ -74,6 +76,7 @@ def entity_factory(
             spans_key=spans_key,
             ents_key=ents_key,
             threshold=threshold,
+            temperature=temperature,
             overlaps=overlaps,
             window=window,
             overlap=overlap,
@@ -99,11 +102,12 @@ make_efficient_global_pointer = entity_factory(
 )
 make_locate_and_label = entity_factory("locate_and_label", "LocateAndLabel", output="spans")
 make_modularized_interaction = entity_factory(
-    "modularized_interaction", "ModularizedInteraction", output="ents", threshold=0.0
+    "modularized_interaction", "ModularizedInteraction", output="ents"
 )
-make_seq_ner = entity_factory("seq_ner", "SeqNER", output="ents", threshold=0.0)
-make_span_ner = entity_factory("span_ner", "SpanNER", output="ents", threshold=0.0)
-make_bundled_ner = entity_factory("bundled_ner", "BundledNER", output="ents", threshold=0.0)
+make_seq_ner = entity_factory("seq_ner", "SeqNER", output="ents")
+make_span_ner = entity_factory("span_ner", "SpanNER", output="ents")
+make_bundled_ner = entity_factory("bundled_ner", "BundledNER", output="ents")
+# Its sentence vector and its memory are of sentences, so it takes them one by one.
 make_hierarchical_ner = entity_factory(
-    "hierarchical_ner", "HierarchicalNER", output="ents", threshold=0.0, pack_sentences=False
+    "hierarchical_ner", "HierarchicalNER", output="ents", pack_sentences=False
 )

@@ -19,7 +19,9 @@ MISALIGNED = "misaligned with the tokens"
 UNKNOWN_LABEL = "with a label the component does not have"
 TOO_WIDE = "wider than max_width"
 CROSSING = "longer than the rows that documents are cut into (see `window` and `overlap`)"
-NESTED = "inside or across another one, which this architecture cannot learn (it keeps the outermost)"
+NESTED = (
+    "inside or across another one, which this architecture cannot learn (it keeps the outermost)"
+)
 
 
 @dataclass

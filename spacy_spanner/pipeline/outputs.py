@@ -18,10 +18,25 @@ def log_odds(scores: numpy.ndarray) -> numpy.ndarray:
     return numpy.log(clipped) - numpy.log1p(-clipped)
 
 
+def calibrate(scores: numpy.ndarray, temperature: float) -> numpy.ndarray:
+    """`sigmoid(log-odds / temperature)` of scores or thresholds; the inverse is that of `1 /
+    temperature`. 0, the threshold that lets everything through, stays 0."""
+    if temperature == 1:
+        return scores
+    warmed = 1 / (1 + numpy.exp(-log_odds(scores) / temperature))
+    return numpy.where(scores > 0, warmed, 0.0).astype(scores.dtype)
+
+
 def flatten_prediction(
     prediction: SpanPrediction, thresholds: numpy.ndarray, rule: str
 ) -> SpanPrediction:
-    """The non-overlapping spans of each document.
+    """The non-overlapping spans of each document."""
+    keep = flat_choice(prediction, thresholds, rule)
+    return SpanPrediction(prediction.spans[keep], prediction.scores[keep])
+
+
+def flat_choice(prediction: SpanPrediction, thresholds: numpy.ndarray, rule: str) -> numpy.ndarray:
+    """Which spans to keep so that none overlap.  (N,) bool
 
     thresholds: (C,) one for each label; the weight of a span is its log-odds over its threshold.
     rule: "best" (largest sum) or "greedy" (most probable first).
@@ -32,8 +47,7 @@ def flatten_prediction(
     weights = log_odds(scores)
     if rule == "best":
         weights = weights - log_odds(thresholds)[spans[:, 3]]
-    keep = choose(spans[:, 1] + offset, spans[:, 2] + offset, weights, RULES[rule])
-    return SpanPrediction(spans[keep], scores[keep])
+    return choose(spans[:, 1] + offset, spans[:, 2] + offset, weights, RULES[rule])
 
 
 def write_spans(
@@ -50,9 +64,7 @@ def write_spans(
     return written
 
 
-def write_ents(
-    docs: Sequence[Doc], flat: SpanPrediction, labels: Sequence[int], key: str
-) -> None:
+def write_ents(docs: Sequence[Doc], flat: SpanPrediction, labels: Sequence[int], key: str) -> None:
     """Fill `doc.ents`, and the span group `key` with the same spans and their confidences."""
     for doc, spans in zip(docs, write_spans(docs, flat, labels, key)):
         doc.set_ents(spans, default="outside")

@@ -12,7 +12,7 @@ from spacy.tokens import DocBin, SpanGroup
 from typer.testing import CliRunner
 
 import spacy_spanner.cli  # noqa: F401
-from spacy_spanner.corpus.relations import get_relations
+from spacy_spanner.relations import get_relations
 
 NLP = spacy.blank("en")
 TEXT = "Ann left Trent University (Italy) <now>."

@@ -10,13 +10,13 @@ from spacy.vocab import Vocab
 
 from spacy_spanner.corpus.convert import convert, detect_format
 from spacy_spanner.corpus.record import CorpusError
-from spacy_spanner.corpus.relations import Relation, get_relations, set_relations
+from spacy_spanner.relations import StoredRelation, get_relations, set_relations
 
 blank = lru_cache(spacy.blank)
 WORDS = ["Ann", "left", "Trent", "University", "."]
 SPANS = [(0, 1, "PER"), (2, 4, "ORG"), (2, 3, "LOC")]
 FLAT = [(0, 1, "PER"), (2, 4, "ORG")]
-LEFT = Relation(0, 1, "PER", 2, 4, "ORG", "left")
+LEFT = StoredRelation(0, 1, "PER", 2, 4, "ORG", "left")
 TOKENS = {"tokens": WORDS, "entities": [list(s) for s in SPANS], "relations": [[0, 1, "left"]]}
 TEXT = {
     "text": "Ann left Trent University.",

@@ -35,7 +35,10 @@ def rotated(vector, position):
     for m in range(len(vector) // 2):
         angle = position * 10000 ** (-2 * m / len(vector))
         a, b = vector[2 * m], vector[2 * m + 1]
-        out += [a * math.cos(angle) - b * math.sin(angle), b * math.cos(angle) + a * math.sin(angle)]
+        out += [
+            a * math.cos(angle) - b * math.sin(angle),
+            b * math.cos(angle) + a * math.sin(angle),
+        ]
     return out
 
 

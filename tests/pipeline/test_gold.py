@@ -104,8 +104,11 @@ def test_spans_cut_by_a_window_are_unknown_to_it():
     for number, row in enumerate(rows):
         start, end = row[1], row[2]
         inside = start <= 9 and 12 <= end
-        assert [9 - start, 12 - start] in table.spans[table.spans[:, 0] == number][:, 1:3].tolist() \
-            if inside else True
+        assert (
+            [9 - start, 12 - start] in table.spans[table.spans[:, 0] == number][:, 1:3].tolist()
+            if inside
+            else True
+        )
         cut = not inside and start < 12 and end > 9
         assert table.known[number].all() == (not cut)
 
@@ -138,7 +141,10 @@ def test_other_tokenisation_trains():
         text = eg.reference.text
         words = [c for c in text]
         characters = Doc(nlp.vocab, words=words, spaces=[False] * len(words))
-        spans = [characters.char_span(s.start_char, s.end_char, s.label_) for s in eg.reference.spans["sc"]]
+        spans = [
+            characters.char_span(s.start_char, s.end_char, s.label_)
+            for s in eg.reference.spans["sc"]
+        ]
         characters.spans["sc"] = spans
         examples.append(Example(nlp.make_doc(text), characters))
     train(nlp, examples)

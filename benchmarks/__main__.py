@@ -1,0 +1,166 @@
+"""`python -m benchmarks`: accuracy, speed and the report; see `make bench`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import List, Optional
+
+import typer
+from tqdm import tqdm
+
+from .accuracy import Run, execute, plan
+from .data import DATASETS
+from .results import RESULTS, SPEED, append, commit, load, machine, run_key
+from .systems import names
+
+app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
+
+DATA = typer.Option(
+    Path("assets"), "--data", help="Folder of corpora: NAME/train.jsonl, NAME/dev.jsonl"
+)
+VECTORS = typer.Option(None, "--vectors", help="Pipeline with vectors, from `spacy init vectors`")
+TRANSFORMER = typer.Option(None, "--transformer", help="Name or folder of the transformer")
+MINUTES = typer.Option(15.0, "--minutes", help="Most minutes of one training")
+
+
+@app.command()
+def accuracy(
+    datasets: str = typer.Option("conll04,wnut17,genia,germeval2014", help="Corpora, by commas"),
+    systems: str = typer.Option("all", help="Systems, by commas"),
+    encoder: Optional[str] = typer.Option(
+        None, help="hash, vectors or transformer [the corpus' own]"
+    ),
+    seeds: str = typer.Option(
+        "0,1,2", help="Seeds, by commas; the first one chooses the learning rate"
+    ),
+    steps: int = typer.Option(0, help="Training steps [the corpus' own]"),
+    workers: int = typer.Option(2, help="Trainings at a time, one thread each"),
+    data: Path = DATA,
+    vectors: Optional[Path] = VECTORS,
+    transformer: Optional[str] = TRANSFORMER,
+    minutes: float = MINUTES,
+    results: Path = typer.Option(RESULTS, help="File that every finished run is appended to"),
+) -> None:
+    """Train every system on every corpus; what is in the results file already is not done again."""
+    given = {"data": data, "vectors": vectors, "transformer": transformer}
+    options = [f"--{k}={v}" for k, v in given.items() if v] + [f"--minutes={minutes}"]
+    all_seeds = [int(seed) for seed in seeds.split(",")]
+    grid = plan(datasets.split(","), names(systems.split(",")), encoder, all_seeds, steps)
+    n_runs = sum(len(runs) + len(all_seeds) - 1 for runs in grid)
+    with tqdm(total=n_runs, unit="run") as bar, ThreadPoolExecutor(workers) as pool:
+
+        def one(run: Run) -> dict:
+            done = load(results)
+            if run_key(asdict(run)) not in done:
+                command = [sys.executable, "-m", "benchmarks", "one", json.dumps(asdict(run))]
+                process = subprocess.run([*command, *options], capture_output=True, text=True)
+                if process.returncode:
+                    bar.write(f"failed: {run}\n{process.stderr[-2000:]}")
+                    bar.update()
+                    return {**asdict(run), "f": -1.0}
+                append(results, json.loads(process.stdout.splitlines()[-1]))
+            record = load(results)[run_key(asdict(run))]
+            bar.write(
+                f"{run.dataset} {run.system} lr {run.learn_rate} seed {run.seed}: F {record['f']}"
+            )
+            bar.update()
+            return record
+
+        def all_seeds_of(runs: List[Run]) -> None:
+            best = max((one(run) for run in runs), key=lambda record: record["f"])
+            for seed in all_seeds[1:]:
+                one(replace(runs[0], learn_rate=best["learn_rate"], seed=seed))
+
+        list(pool.map(all_seeds_of, grid))
+
+
+@app.command(hidden=True)
+def one(
+    run: str,
+    data: Path = DATA,
+    vectors: Optional[Path] = VECTORS,
+    transformer: Optional[str] = TRANSFORMER,
+    minutes: float = MINUTES,
+) -> None:
+    """A single run, given as JSON; prints its record."""
+    record = execute(
+        Run(**json.loads(run)), data=data, vectors=vectors, transformer=transformer, minutes=minutes
+    )
+    print(json.dumps({**record, "commit": commit(), **machine()}))
+
+
+@app.command()
+def speed(
+    encoder: str = typer.Option("hash", help="hash or transformer"),
+    dataset: str = typer.Option("genia", help="Corpus whose dev sentences are timed"),
+    systems: str = typer.Option("all", help="Systems, by commas"),
+    rounds: int = typer.Option(5, help="Rounds over all systems; ratios are medians over rounds"),
+    sentences: int = typer.Option(600, help="Sentences in each round"),
+    threads: int = typer.Option(2, help="Threads of torch"),
+    data: Path = DATA,
+    transformer: Optional[str] = TRANSFORMER,
+    results: Path = typer.Option(SPEED, help="File that the measurement is appended to"),
+) -> None:
+    """Words per second of every system over the encoder alone, round by round in one process."""
+    from .speed import measure
+
+    record = measure(
+        names(systems.split(",")),
+        encoder=encoder,
+        dataset=dataset,
+        rounds=rounds,
+        sentences=sentences,
+        threads=threads,
+        data=data,
+        transformer=transformer,
+    )
+    append(results, {**record, "commit": commit(), **machine()})
+
+
+@app.command()
+def report(
+    target: Path = typer.Option(Path("docs/benchmarks.md"), help="The page to write"),
+) -> None:
+    """Write the page and its plots from everything measured so far."""
+    from .report import write_report
+
+    write_report(target)
+
+
+@app.command()
+def quick(folder: Path = typer.Option(Path("corpus/bench-quick"), help="Where results go")) -> None:
+    """A small form of everything on the bundled corpus, in minutes; proves that it runs."""
+    results = folder / "results.jsonl"
+    accuracy(
+        datasets="demo",
+        systems="spancat,global_pointer",
+        encoder=None,
+        seeds="0",
+        steps=DATASETS["demo"].steps,
+        workers=2,
+        data=Path("assets"),
+        vectors=None,
+        transformer=None,
+        minutes=3.0,
+        results=results,
+    )
+    speed(
+        encoder="hash",
+        dataset="demo",
+        systems="spancat,global_pointer",
+        rounds=2,
+        sentences=80,
+        threads=1,
+        data=Path("assets"),
+        transformer=None,
+        results=folder / "speed.jsonl",
+    )
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,167 @@
+"""One training run, in a process of its own: same encoder, same steps, scored on all gold spans."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Dict, List, Optional
+
+import spacy
+import torch
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from spacy.training.initialize import init_nlp
+from spacy.training.loop import train
+from spacy.util import load_config_from_str
+
+from .data import DATASETS, corpus, read_docs, width_of
+from .systems import SYSTEMS, make_config
+
+
+@dataclass(frozen=True)
+class Run:
+    """What identifies a run: two runs with the same fields are the same measurement."""
+
+    dataset: str
+    encoder: str
+    system: str
+    learn_rate: float
+    seed: int
+    steps: int
+
+
+class OutOfTime(BaseException):
+    """Ends a training that has used up its budget; what is saved by then counts."""
+
+
+def execute(
+    run: Run, *, data: Path, vectors: Optional[Path], transformer: Optional[str], minutes: float
+):
+    """Train and score; gives the record of the run."""
+    torch.set_num_threads(1)
+    dataset = DATASETS[run.dataset]
+    paths = {part: corpus(run.dataset, part, data) for part in ("train", "dev")}
+    width = width_of(read_docs(paths["train"], dataset.lang))
+    config = make_config(
+        run.system,
+        run.encoder,
+        lang=dataset.lang,
+        nested=dataset.nested,
+        max_width=width,
+        transformer=transformer,
+    )
+    config["paths"].update({part: str(path) for part, path in paths.items()})
+    config["paths"]["vectors"] = str(vectors) if run.encoder == "vectors" else None
+    config["system"]["seed"] = run.seed
+    config["corpora"]["train"]["limit"] = dataset.train_limit
+    config["training"].update(
+        max_steps=run.steps, patience=0, eval_frequency=dataset.eval_frequency
+    )
+    set_learn_rate(config, run)
+    config["training"]["logger"] = {"@loggers": "spacy.ConsoleLogger.v3", "console_output": False}
+    clock = Clock(minutes)
+    with TemporaryDirectory() as folder:
+        nlp = init_nlp(load_config_from_str(config.to_str()))
+        clock.watch(nlp)
+        try:
+            with open(os.devnull, "w") as nowhere:
+                train(nlp, Path(folder), stdout=nowhere, stderr=nowhere)
+        except OutOfTime:
+            pass
+        best = spacy.load(Path(folder) / "model-best")
+        size = sum(
+            f.stat().st_size for f in (Path(folder) / "model-best").rglob("*") if f.is_file()
+        )
+        scores = score(best, read_docs(paths["dev"], dataset.lang))
+    return {
+        **asdict(run),
+        **scores,
+        "steps_done": clock.steps,
+        "seconds": round(clock.seconds(), 1),
+        "train_words_per_second": round(clock.words_per_second()),
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "size_mb": round(size / 1e6, 1),
+        "max_width": width,
+    }
+
+
+def set_learn_rate(config: Any, run: Run) -> None:
+    optimizer = config["training"]["optimizer"]
+    if run.encoder == "transformer":
+        optimizer["learn_rate"]["initial_rate"] = run.learn_rate
+        optimizer["learn_rate"]["warmup_steps"] = run.steps // 10
+    else:
+        optimizer["learn_rate"] = run.learn_rate
+
+
+class Clock:
+    """Counts steps and the words and seconds spent in updates, and ends what takes too long."""
+
+    def __init__(self, minutes: float):
+        self.minutes, self.steps, self.words, self.busy = minutes, 0, 0, 0.0
+        self.start = time.perf_counter()
+
+    def seconds(self) -> float:
+        return time.perf_counter() - self.start
+
+    def words_per_second(self) -> float:
+        return self.words / max(self.busy, 1e-9)
+
+    def watch(self, nlp: Any) -> None:
+        update = nlp.update
+
+        def timed(examples: List[Example], **kwargs: Any) -> Any:
+            if self.seconds() > 60 * self.minutes:
+                raise OutOfTime
+            before = time.perf_counter()
+            result = update(examples, **kwargs)
+            self.busy += time.perf_counter() - before
+            self.steps += 1
+            self.words += sum(len(eg.predicted) for eg in examples)
+            return result
+
+        nlp.update = timed
+
+
+def score(nlp: Any, docs: List[Doc]) -> Dict[str, float]:
+    """Micro P, R and F of all predicted spans against all gold spans, nested or not."""
+    before = time.perf_counter()
+    predicted = list(nlp.pipe([Doc(nlp.vocab, words=[t.text for t in doc]) for doc in docs]))
+    seconds = time.perf_counter() - before
+    hits = n_gold = n_found = 0
+    for gold_doc, pred_doc in zip(docs, predicted, strict=True):
+        gold = {key_of(span) for span in gold_doc.spans["sc"]}
+        found = {key_of(span) for span in pred_doc.spans.get("sc", pred_doc.ents)}
+        hits, n_gold, n_found = hits + len(gold & found), n_gold + len(gold), n_found + len(found)
+    precision, recall = hits / max(n_found, 1), hits / max(n_gold, 1)
+    return {
+        "p": round(100 * precision, 2),
+        "r": round(100 * recall, 2),
+        "f": round(200 * precision * recall / max(precision + recall, 1e-9), 2),
+        "predict_words_per_second": round(sum(map(len, docs)) / seconds),
+    }
+
+
+def key_of(span: Span) -> tuple:
+    return span.start, span.end, span.label_
+
+
+def plan(
+    datasets: List[str], systems: List[str], encoder: Optional[str], seeds: List[int], steps: int
+) -> List[List[Run]]:
+    """Runs in stages: learning rates with the first seed; the others follow from their results."""
+    from .systems import LEARN_RATES
+
+    grid = []
+    for name in datasets:
+        chosen = encoder or DATASETS[name].encoder
+        for system in systems:
+            if chosen in SYSTEMS[system].encoders:
+                rates = LEARN_RATES[chosen]
+                n_steps = steps or DATASETS[name].steps
+                grid.append([Run(name, chosen, system, lr, seeds[0], n_steps) for lr in rates])
+    return grid

@@ -1,0 +1,59 @@
+"""Corpora as .spacy files, made once from JSON lines in the folder the user names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Dict, List
+
+import numpy
+import spacy
+from spacy.tokens import Doc, DocBin
+
+from spacy_spanner.corpus.convert import convert
+
+CACHE = Path("corpus") / "bench"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    lang: str
+    nested: bool
+    encoder: str  # what the full table uses
+    steps: int
+    eval_frequency: int
+    train_limit: int = 0  # sentences; 0 for all
+
+
+DATASETS: Dict[str, Dataset] = {
+    "demo": Dataset("en", True, "hash", 100, 50),
+    "conll04": Dataset("en", False, "vectors", 1000, 100),
+    "wnut17": Dataset("en", False, "vectors", 1500, 150),
+    "genia": Dataset("en", True, "vectors", 3000, 500, 5000),
+    "germeval2014": Dataset("de", True, "hash", 3000, 500, 5000),
+}
+
+
+def corpus(name: str, part: str, data: Path) -> Path:
+    """The .spacy file of a part ("train" or "dev") of a corpus under the folder `data`."""
+    target = CACHE / name / f"{part}.spacy"
+    if not target.exists():
+        source = data / name / f"{part}.jsonl"
+        if not source.exists():
+            raise FileNotFoundError(
+                f"{source} is not there. --data must be a folder with {name}/train.jsonl and dev.jsonl, "
+                'one {"tokens": [...], "entities": [[start, end, label], ...]} a line.'
+            )
+        target.parent.mkdir(parents=True, exist_ok=True)
+        convert([source], target, lang=DATASETS[name].lang)
+    return target
+
+
+def read_docs(path: Path, lang: str) -> List[Doc]:
+    return list(DocBin().from_disk(path).get_docs(spacy.blank(lang).vocab))
+
+
+def width_of(docs: List[Doc], *, share: float = 0.99) -> int:
+    """The smallest width that holds this share of the gold spans."""
+    widths = numpy.array([span.end - span.start for doc in docs for span in doc.spans["sc"]])
+    return int(numpy.quantile(widths, share, method="inverted_cdf"))

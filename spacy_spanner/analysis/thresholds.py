@@ -1,0 +1,209 @@
+"""The best thresholds of a component on development data, from one pass of scoring.
+
+A head reports the spans over the threshold of their label, with scores that do not depend on it. So
+what any setting would find is a part of what a very low one finds, and is scored without the model.
+Legend: N candidates, C labels, K cuts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Dict, List, NamedTuple, Optional
+
+import numpy
+
+from ..batch import SpanPrediction
+from ..pipeline.outputs import calibrate, flat_choice
+from .calibration import Calibration, fit_temperature, reliability
+from .marks import Rates
+
+GAP = 1e-6  # scores that are no further apart are never cut apart
+N_CUTS = 48  # thresholds that are tried where flat entities have to be chosen anew for each
+ROUNDS = 2  # over the labels, in the same case
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Every span that a component scores over the floor, with the scores of its head."""
+
+    prediction: SpanPrediction
+    correct: numpy.ndarray  # (N,) bool
+    gold_counts: numpy.ndarray  # (C,) gold spans of each label
+    n_gold: int  # also those with labels that the component does not know
+    floor: float
+    rule: Optional[str] = None  # how flat entities are chosen; None where spans may overlap
+
+    @property
+    def labels(self) -> numpy.ndarray:
+        """(N,)"""
+        return self.prediction.spans[:, 3]
+
+    def keep(self, thresholds: numpy.ndarray) -> numpy.ndarray:
+        """Which candidates would be written under thresholds (C,) of the head.  (N,) bool"""
+        spans, scores = self.prediction.spans, self.prediction.scores
+        keep = scores > thresholds[self.labels]
+        if self.rule is not None:
+            over = SpanPrediction(spans[keep], scores[keep])
+            keep[keep] = flat_choice(over, thresholds, self.rule)
+        return keep
+
+    def rates(self, thresholds: numpy.ndarray) -> Rates:
+        kept = self.keep(thresholds)
+        hits = int(self.correct[kept].sum())
+        return Rates(hits, self.n_gold - hits, int(kept.sum()) - hits)
+
+
+class Setting(NamedTuple):
+    """Thresholds to be compared with calibrated scores, and what they are worth."""
+
+    threshold: float
+    thresholds: numpy.ndarray  # (C,) float32
+    temperature: float
+    rates: Rates
+    calibration: Calibration  # of the spans that are kept
+
+
+class Cuts(NamedTuple):
+    """Ways to cut a list of scores in two."""
+
+    thresholds: numpy.ndarray  # (K,) float32
+    above: numpy.ndarray  # (K,) how many scores are over each
+    hits: numpy.ndarray  # (K,) how many of them are right
+
+
+def tune(
+    candidates: Candidates,
+    current: numpy.ndarray,
+    *,
+    threshold: float = 0.5,
+    temperature: float = 1.0,
+    per_label: bool = False,
+    fit: bool = False,
+    min_gold: int = 10,
+) -> List[Setting]:
+    """The current setting, and the one to change to. Its F is never lower.
+
+    current: (C,) thresholds of the labels, for scores calibrated by `temperature`.
+    threshold: The current threshold of labels without their own.
+    per_label: Also look for a threshold for each label that has at least `min_gold` gold spans.
+    fit: Also look for the temperature that fits the confidences of what is kept.
+    """
+    now = make_setting(candidates, threshold, current, temperature)
+    everything = numpy.append(current, numpy.float32(threshold))  # the common one is the last
+    raw = [calibrate(everything, 1 / temperature)]
+    raw.append(numpy.full_like(raw[0], best_threshold(candidates)))
+    if per_label:
+        raw.append(label_thresholds(candidates, raw[1], min_gold=min_gold))
+    # The first of equals wins, so that nothing changes without a gain.
+    best = max(raw, key=lambda option: candidates.rates(option[:-1]).f_score)
+    kept = candidates.keep(best[:-1])
+    if fit:
+        temperature = fit_temperature(candidates.prediction.scores[kept], candidates.correct[kept])
+    elif best is raw[0]:
+        return [now, now]
+    stored = calibrate(best, temperature)
+    found = make_setting(candidates, float(stored[-1]), stored[:-1], temperature)
+    return [now, found if found.rates.f_score >= now.rates.f_score else now]
+
+
+def make_setting(
+    candidates: Candidates, threshold: float, thresholds: numpy.ndarray, temperature: float
+) -> Setting:
+    """thresholds: (C,) for calibrated scores."""
+    raw = calibrate(thresholds, 1 / temperature)
+    kept = candidates.keep(raw)
+    scores = calibrate(candidates.prediction.scores[kept], temperature)
+    curve = reliability(scores.astype("float64"), candidates.correct[kept])
+    return Setting(threshold, thresholds, temperature, candidates.rates(raw), curve)
+
+
+def best_threshold(candidates: Candidates) -> float:
+    """The one threshold of the highest F: exactly, or of `N_CUTS` where entities are flat."""
+    cuts = make_cuts(candidates.prediction.scores, candidates.correct, candidates.floor)
+    if candidates.rule is None:
+        f_scores = 2 * cuts.hits / numpy.maximum(cuts.above + candidates.n_gold, 1)
+        return float(cuts.thresholds[f_scores.argmax()])
+    n_labels = len(candidates.gold_counts)
+    tried = thin(cuts)
+    f_scores = [candidates.rates(numpy.full(n_labels, t)).f_score for t in tried]
+    return float(tried[int(numpy.argmax(f_scores))])
+
+
+def label_thresholds(
+    candidates: Candidates, start: numpy.ndarray, *, min_gold: int
+) -> numpy.ndarray:
+    """Thresholds of the labels, no worse than `start`, which is (C + 1,) as the result is: the last
+    is the common one, which labels with little gold keep.  float32"""
+    numbers = [i for i, count in enumerate(candidates.gold_counts) if count >= min_gold]
+    cuts = {}
+    for i in numbers:
+        own = candidates.labels == i
+        scores = candidates.prediction.scores[own]
+        cuts[i] = make_cuts(scores, candidates.correct[own], candidates.floor, extra=start[i])
+    if candidates.rule is None:
+        return exact_labels(candidates, start, cuts)
+    return climb_labels(candidates, start, cuts)
+
+
+def exact_labels(
+    candidates: Candidates, start: numpy.ndarray, cuts: Dict[int, Cuts]
+) -> numpy.ndarray:
+    """The best micro F over all combinations of cuts, by Dinkelbach's method: F is a ratio of sums
+    over labels, so for a guess of F each label on its own takes the cut that most exceeds it; the F
+    of these cuts is the next guess, until it stays."""
+    result = start.copy()
+    best = candidates.rates(result[:-1]).f_score
+    while True:
+        tried = result.copy()
+        for i, own in cuts.items():
+            tried[i] = own.thresholds[(2 * own.hits - best * own.above).argmax()]
+        f_score = candidates.rates(tried[:-1]).f_score
+        if f_score <= best:
+            return result
+        result, best = tried, f_score
+
+
+def climb_labels(
+    candidates: Candidates, start: numpy.ndarray, cuts: Dict[int, Cuts]
+) -> numpy.ndarray:
+    """One label after the other takes the threshold of the best F, while there is a gain."""
+    result = start.copy()
+    best = candidates.rates(result[:-1]).f_score
+    for _ in range(ROUNDS):
+        before = best
+        for i, own in cuts.items():
+            for threshold in thin(own):
+                tried = result.copy()
+                tried[i] = threshold
+                f_score = candidates.rates(tried[:-1]).f_score
+                if f_score > best:
+                    result, best = tried, f_score
+        if best == before:
+            break
+    return result
+
+
+def make_cuts(
+    scores: numpy.ndarray, correct: numpy.ndarray, floor: float, *, extra: Optional[float] = None
+) -> Cuts:
+    """Thresholds half way between neighbouring scores, from the highest down to the floor; `extra`
+    is one more, the first. At least one score is over each of the others."""
+    order = numpy.argsort(-scores, kind="stable")
+    ranked = numpy.append(scores[order].astype("float64"), -1.0)
+    hits = numpy.cumsum(numpy.append(0, correct[order]))
+    above = numpy.flatnonzero(ranked[:-1] - ranked[1:] > GAP) + 1  # (K,)
+    halves = numpy.maximum((ranked[above - 1] + ranked[above]) / 2, floor)
+    thresholds = halves.astype("float32")
+    if extra is not None or not len(above):
+        value = numpy.float32(floor if extra is None else extra)
+        thresholds = numpy.append(value, thresholds)
+        above = numpy.append((scores > value).sum(), above)
+    return Cuts(thresholds, above, hits[above])
+
+
+def thin(cuts: Cuts) -> numpy.ndarray:
+    """At most N_CUTS thresholds, between which about equally many hits are.  (<= N_CUTS,)"""
+    wanted = numpy.linspace(0, cuts.hits.max(initial=0), N_CUTS)
+    order = numpy.argsort(cuts.hits, kind="stable")
+    places = numpy.searchsorted(cuts.hits[order], wanted).clip(max=len(order) - 1)
+    return numpy.unique(cuts.thresholds[order[places]])[::-1]

@@ -1,0 +1,85 @@
+"""`spacy spanner thresholds`: the best thresholds on development data, in one pass."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, List, Optional
+
+import typer
+from wasabi import msg
+
+if TYPE_CHECKING:
+    from ..analysis.thresholds import Setting
+
+
+def thresholds_cli(
+    model: str = typer.Argument(..., help="A trained pipeline"),
+    dev: Path = typer.Argument(..., help="Development data (.spacy)", exists=True),
+    pipe: Optional[str] = typer.Option(None, "--pipe", "-p", help="Component  [the only one]"),
+    per_label: bool = typer.Option(False, "--per-label", "-l", help="One for each label as well"),
+    temperature: bool = typer.Option(
+        False, "--temperature", "-t", help="Calibrate the confidences as well"
+    ),
+    min_gold: int = typer.Option(
+        10, "--min-gold", min=1, help="Labels with fewer gold spans keep the common threshold"
+    ),
+    write: Optional[Path] = typer.Option(
+        None, "--write", "-w", help="Save the changed pipeline here"
+    ),
+    in_place: bool = typer.Option(False, "--in-place", help="Change the pipeline itself"),
+) -> None:
+    """Find the thresholds of the best F on development data.
+
+    The data is scored once. Without --write or --in-place nothing is changed; what is written never
+    has a lower F on this data than the pipeline had.
+    """
+    import spacy
+
+    from ..analysis.sources import blank_docs
+    from ..analysis.thresholds import tune
+    from ..analysis.tuning import collect, find_pipe, write_setting
+    from ..corpus.record import CorpusError
+
+    if in_place and (write or not Path(model).is_dir()):
+        raise typer.BadParameter("--in-place needs the folder of a pipeline, and no --write")
+    try:
+        nlp = spacy.load(model)
+        name, component = find_pipe(nlp, pipe)
+        candidates = collect(nlp, name, list(blank_docs(nlp, [str(dev)])))
+    except (CorpusError, OSError, ValueError) as error:  # OSError: there is no such pipeline
+        msg.fail("No thresholds were looked for", str(error), exits=1)
+    if not candidates.n_gold:
+        msg.fail(f"{dev} has no gold for component '{name}'", exits=1)
+    settings = tune(
+        candidates,
+        component.thresholds(),
+        threshold=component.cfg["threshold"],
+        temperature=component.cfg["temperature"],
+        per_label=per_label,
+        fit=temperature,
+        min_gold=min_gold,
+    )
+    print_settings(settings, list(component.labels), per_label=per_label)
+    target = Path(model) if in_place else write
+    if target is None:
+        msg.info("Nothing was changed: save the pipeline with --write FOLDER or --in-place")
+        return
+    write_setting(nlp, name, settings[1])
+    nlp.to_disk(target)
+    msg.good(f"Saved the pipeline to {target}")
+
+
+def print_settings(settings: List[Setting], labels: List[str], *, per_label: bool) -> None:
+    rows = [
+        ("Threshold", *(f"{own.threshold:.4f}" for own in settings)),
+        ("Temperature", *(f"{own.temperature:.3f}" for own in settings)),
+        ("Precision", *(f"{100 * own.rates.precision:.2f}" for own in settings)),
+        ("Recall", *(f"{100 * own.rates.recall:.2f}" for own in settings)),
+        ("F", *(f"{100 * own.rates.f_score:.2f}" for own in settings)),
+        ("Calibration error", *(f"{100 * own.calibration.error:.2f}" for own in settings)),
+    ]
+    msg.table(rows, header=("", "Now", "Best"), divider=True, aligns=("l", "r", "r"))
+    if per_label:
+        values = zip(labels, *(own.thresholds for own in settings), strict=True)
+        own = [(label, f"{now:.4f}", f"{best:.4f}") for label, now, best in values]
+        msg.table(own, header=("Label", "Now", "Best"), divider=True, aligns=("l", "r", "r"))

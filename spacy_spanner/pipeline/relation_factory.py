@@ -1,0 +1,72 @@
+"""The factory of the relation component; like `factories`, it imports no model."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Optional
+
+from spacy.language import Language
+from thinc.api import Config, Model
+
+from .factories import SETTINGS, TOK2VEC
+from .relations import RelationPipe
+
+SHARED = ("spans_key", "ents_key", "window", "overlap", "pack_sentences", "max_cells")
+DEFAULTS: Dict[str, Any] = {
+    "model": {
+        **Config().from_str(TOK2VEC)["model"],
+        "@architectures": "spacy-spanner.RelationPointer.v1",
+    },
+    "entities": "predict",
+    "output": None,
+    **{name: SETTINGS[name] for name in SHARED},
+    "threshold": 0.5,
+    "relation_threshold": 0.5,
+    "scorer": {"@scorers": "spacy-spanner.relation_table_scorer.v1"},
+}
+
+
+@Language.factory(
+    "global_pointer_relations",
+    assigns=["doc._.relations", "span._.relations"],
+    default_config=DEFAULTS,
+    default_score_weights={
+        "rel_f": 1.0,
+        "rel_p": 0.0,
+        "rel_r": 0.0,
+        "rel_boundary_f": 0.0,
+        "rel_per_type": None,
+        "rel_boundary_per_type": None,
+    },
+)
+def make_global_pointer_relations(
+    nlp: Language,
+    name: str,
+    model: Model,
+    entities: str,
+    output: Optional[str],
+    spans_key: str,
+    ents_key: str,
+    threshold: float,
+    relation_threshold: float,
+    window: int,
+    overlap: int,
+    pack_sentences: bool,
+    max_cells: int,
+    scorer: Optional[Callable],
+) -> RelationPipe:
+    return RelationPipe(
+        nlp.vocab,
+        model,
+        name,
+        entities=entities,
+        output=output,
+        spans_key=spans_key,
+        ents_key=ents_key,
+        threshold=threshold,
+        relation_threshold=relation_threshold,
+        window=window,
+        overlap=overlap,
+        pack_sentences=pack_sentences,
+        max_cells=max_cells,
+        scorer=scorer,
+    )

@@ -1,0 +1,181 @@
+"""Gold relations as row tables, the entities to link, and found relations back to documents."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Dict, List, Optional, Sequence, Tuple
+
+import numpy
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+
+from ..batch import DOC, END, OWN_END, OWN_START, START, RelationPrediction, RowGold
+from ..relations import StoredRelation, get_relations, set_relations
+from .gold import MISALIGNED, UNKNOWN_LABEL, DocGold, read_gold, row_gold, same_tokens
+from .outputs import SCORES
+
+# Why a gold relation cannot be learned, in the words of the warning.
+APART = "with ends too far apart for one row (see `window` and `overlap`)"
+NO_ENTITY = "with an end that is no gold entity"
+
+
+@dataclass
+class Lost:
+    """How much gold there is in `total`, and for which reasons some of it is lost."""
+
+    spans: Counter = field(default_factory=Counter)
+    relations: Counter = field(default_factory=Counter)
+
+
+@dataclass
+class RelationGold:
+    """The annotation of one document in the tokens of its prediction."""
+
+    entities: DocGold
+    relations: numpy.ndarray  # (m, 5) int64: head start, head end, tail start, tail end, label
+
+
+def read_relation_gold(
+    example: Example,
+    *,
+    spans_key: Optional[str],
+    label_ids: Optional[Dict[int, int]],
+    relation_ids: Dict[str, int],
+    counts: Lost,
+) -> Optional[RelationGold]:
+    """The gold of one example.
+
+    spans_key: Span group of the gold entities; None where they are `reference.ents`.
+    label_ids: From an entity label's hash to its number; None where entities are not learned.
+    relation_ids: From a relation label to its number.
+    RETURNS: None if the example has no annotation of relations, or of the entities to be learned.
+    """
+    stored = get_relations(example.reference)
+    if stored is None:
+        return None
+    entities: Optional[DocGold] = DocGold(numpy.zeros((0, 3), dtype="int64"), None)
+    if label_ids is not None:
+        entities = read_gold(example, spans_key=spans_key, label_ids=label_ids, counts=counts.spans)
+    if entities is None:
+        return None
+    counts.relations["total"] += len(stored)
+    known = numpy.ones(len(example.predicted), dtype=bool)
+    table = set()
+    for relation in stored:
+        head = align(example, relation.head_start, relation.head_end, known)
+        tail = align(example, relation.tail_start, relation.tail_end, known)
+        if head is None or tail is None:
+            counts.relations[MISALIGNED] += 1
+        elif relation.label not in relation_ids:
+            counts.relations[UNKNOWN_LABEL] += 1
+        else:
+            table.add((*head, *tail, relation_ids[relation.label]))
+    if label_ids is not None:
+        spans = set(map(tuple, entities.spans[:, :2].tolist()))
+        counts.relations[NO_ENTITY] += sum(not {r[:2], r[2:4]} <= spans for r in table)
+    if not known.all():
+        entities.known = known if entities.known is None else known & entities.known
+    return RelationGold(entities, numpy.array(sorted(table), dtype="int64").reshape(-1, 5))
+
+
+def align(
+    example: Example, start: int, end: int, known: numpy.ndarray
+) -> Optional[Tuple[int, int]]:
+    """A span of the reference in the tokens of the prediction. Where these cannot express it, they
+    are marked as not known: they are neither an end of a relation nor none."""
+    if same_tokens(example):
+        return start, end
+    span = example.reference[start:end]
+    aligned = example.get_aligned_spans_y2x([span], allow_overlap=True)
+    if aligned:
+        return aligned[0].start, aligned[0].end
+    cover = example.predicted.char_span(span.start_char, span.end_char, alignment_mode="expand")
+    if cover is not None:
+        known[cover.start : cover.end] = False
+    return None
+
+
+def relation_row_gold(
+    golds: Sequence[Optional[RelationGold]],
+    rows: numpy.ndarray,
+    *,
+    max_width: Optional[int],
+    counts: Lost,
+) -> RowGold:
+    """The gold of documents in the coordinates of their rows (R, 5). Rows must be annotated."""
+    entities = [None if gold is None else gold.entities for gold in golds]
+    gold = row_gold(entities, rows, flat=False, max_width=max_width, counts=counts.spans)
+    gold.relations = row_relations(golds, rows, counts.relations)
+    return gold
+
+
+def row_relations(
+    golds: Sequence[Optional[RelationGold]], rows: numpy.ndarray, counts: Counter
+) -> numpy.ndarray:
+    """The relations of documents that their rows (R, 5) hold with both ends.  (M, 6)"""
+    tables = [numpy.zeros((0, 6), dtype="int64")]
+    for number, row in enumerate(rows):
+        gold = golds[row[DOC]]
+        assert gold is not None
+        ends = gold.relations[:, :4]
+        first, last = ends.min(1), ends.max(1)
+        owned = (first >= row[OWN_START]) & (first < row[OWN_END])
+        inside = (first >= row[START]) & (last <= row[END])
+        held = gold.relations[inside] - [*[row[START]] * 4, 0]
+        tables.append(numpy.column_stack([numpy.full(len(held), number), held]))
+        counts[APART] += int((owned & ~inside).sum())
+    return numpy.concatenate(tables)
+
+
+def entities_of(doc: Doc, spans_key: Optional[str]) -> Optional[List[Span]]:
+    """The entities that a document has, the most probable first; None where nobody looked for any."""
+    if spans_key is None:
+        return list(doc.ents) if doc.has_annotation("ENT_IOB") else None
+    if spans_key not in doc.spans:
+        return None
+    spans = list(doc.spans[spans_key])
+    scores = doc.spans[spans_key].attrs.get(SCORES)
+    if scores is None or len(scores) != len(spans):
+        return spans
+    return [spans[i] for i in numpy.argsort(-numpy.asarray(scores), kind="stable")]
+
+
+def row_entities(entities: Sequence[Optional[List[Span]]], rows: numpy.ndarray) -> numpy.ndarray:
+    """The spans that rows (R, 5) hold: row, start, end.  (N, 3)"""
+    offsets = [
+        numpy.array([(s.start, s.end) for s in spans or []], dtype="int64").reshape(-1, 2)
+        for spans in entities
+    ]
+    tables = [numpy.zeros((0, 3), dtype="int64")]
+    for number, row in enumerate(rows):
+        spans = offsets[row[DOC]]
+        inside = (spans[:, 0] >= row[START]) & (spans[:, 1] <= row[END])
+        held = spans[inside] - row[START]
+        tables.append(numpy.column_stack([numpy.full(len(held), number), held]))
+    return numpy.concatenate(tables)
+
+
+def write_relations(
+    docs: Sequence[Doc],
+    prediction: RelationPrediction,
+    labels: Sequence[str],
+    spans_key: Optional[str],
+) -> None:
+    """Set the relations of each document between entities that it has, also where there are none.
+    A span with more than one label takes part under the most probable of them."""
+    table = prediction.relations
+    bounds = numpy.searchsorted(table[:, 0], numpy.arange(len(docs) + 1)).tolist()
+    rows, scores = table[:, 1:].tolist(), prediction.scores.tolist()
+    for number, doc in enumerate(docs):
+        names: Dict[Tuple[int, int], str] = {}
+        for span in entities_of(doc, spans_key) or []:
+            names.setdefault((span.start, span.end), span.label_)
+        found = []
+        for i in range(bounds[number], bounds[number + 1]):
+            *ends, label = rows[i]
+            head, tail = tuple(ends[:2]), tuple(ends[2:])
+            if head in names and tail in names:
+                ends_and_names = (*head, names[head], *tail, names[tail])
+                found.append(StoredRelation(*ends_and_names, labels[label], scores[i]))
+        set_relations(doc, found)

@@ -1,0 +1,147 @@
+"""Between thinc and heads that also find relations; made of the pieces of `bridge`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable, List, Optional, Protocol, Tuple
+
+import numpy
+import torch
+from spacy.tokens import Doc
+from thinc.api import Model
+from thinc.types import Floats2d
+from torch import Tensor
+
+from .batch import DOC, OWN_END, OWN_START, START, RelationPrediction, SpanBatch
+from .bridge import flatten, gather, group_rows, to_documents, train_rows
+from .contract import Decoded, SpanModule, Tokens
+from .shim import ModuleShim
+
+RelationModel = Model[SpanBatch, Any]
+
+
+@dataclass
+class Links:
+    """The relations a head found."""
+
+    relations: Tensor  # (M, 6) int64: row, head start, head end, tail start, tail end, label
+    scores: Tensor  # (M,) float: probabilities in 0..1
+
+
+class Linker(Protocol):
+    """What a head must be able to do here: a `SpanModule` with `link`."""
+
+    n_relations: int
+
+    def encode(self, tokens: Tokens) -> Tokens: ...
+
+    def decode(self, encoded: Tokens, thresholds: Tensor) -> Decoded: ...
+
+    def link(self, encoded: Tokens, spans: Tensor, thresholds: Tensor) -> Links: ...
+
+
+def relation_table_model(
+    tok2vec: Model[List[Doc], List[Floats2d]],
+    maker: Callable[..., SpanModule],
+    *,
+    max_width: Optional[int],
+    learn_rate_scale: float,
+) -> RelationModel:
+    """The model of a relation component: tok2vec, then a head that is also a `Linker`. The maker
+    is called with width=, n_labels= (of entities) and n_relations=."""
+    return Model(
+        "relation_table",
+        forward,
+        init=init,
+        layers=[tok2vec],
+        shims=[ModuleShim(maker, learn_rate_scale=learn_rate_scale)],
+        dims={"nI": None, "nO": None, "nR": None},
+        refs={"tok2vec": tok2vec},
+        attrs={"max_width": max_width},
+    )
+
+
+def init(model: RelationModel, X: Optional[SpanBatch] = None, Y: Any = None) -> None:
+    """Initialize the tok2vec and build the head; the component has set `nO` to its entity labels
+    and `nR` to its relation labels."""
+    tok2vec = model.layers[0]
+    tok2vec.initialize(X.docs if X is not None else None)
+    model.set_dim("nI", tok2vec.get_dim("nO"))
+    sizes = {"width": "nI", "n_labels": "nO", "n_relations": "nR"}
+    model.shims[0].build(**{size: model.get_dim(dim) for size, dim in sizes.items()})
+
+
+def forward(model: RelationModel, batch: SpanBatch, is_train: bool) -> Tuple[Any, Callable]:
+    """The loss of a batch with gold in training, otherwise the entities and relations found."""
+    tokvecs, backprop_tokvecs = model.layers[0](batch.docs, is_train)
+    if is_train:
+        return train_rows(model, batch, tokvecs, backprop_tokvecs)
+    return predict_rows(model, batch, tokvecs), lambda d_output: []
+
+
+def predict_rows(
+    model: RelationModel, batch: SpanBatch, tokvecs: List[Floats2d]
+) -> RelationPrediction:
+    """`batch.thresholds` holds those of the entity labels, then those of the relation labels."""
+    module = model.shims[0].module
+    module.eval()
+    found: List[Tuple[numpy.ndarray, ...]] = [empty_results()]
+    with torch.inference_mode():
+        flat = flatten(model, tokvecs)  # (T, D)
+        thresholds = torch.from_numpy(batch.thresholds).to(flat.device)  # (C + R,)
+        for rows in group_rows(module, batch):
+            tokens = gather(flat, batch, rows)
+            found.append(find(module, batch, tokens, rows, thresholds))
+    spans, span_scores, links, link_scores = map(numpy.concatenate, zip(*found, strict=True))
+    entities = to_documents(batch.rows, spans[:, 0], spans, span_scores)
+    return RelationPrediction(entities, *links_to_documents(batch.rows, links, link_scores))
+
+
+def empty_results() -> Tuple[numpy.ndarray, ...]:
+    no_scores = numpy.zeros(0, dtype="float32")
+    return numpy.zeros((0, 4), "int64"), no_scores, numpy.zeros((0, 6), "int64"), no_scores
+
+
+def find(
+    module: Linker, batch: SpanBatch, tokens: Tokens, rows: numpy.ndarray, thresholds: Tensor
+) -> Tuple[numpy.ndarray, ...]:
+    """Spans, relations and their scores on the host, numbered by the rows of the batch."""
+    n_labels = len(thresholds) - module.n_relations
+    encoded = module.encode(tokens)
+    found = module.decode(encoded, thresholds[:n_labels])
+    if batch.given is None:
+        spans = found.spans[:, :3].unique(dim=0)  # sorted; a span with two labels is linked once
+    else:
+        spans = given_spans(batch.given, len(batch.rows), rows).to(thresholds.device)
+    links = module.link(encoded, spans, thresholds[n_labels:])
+    results = []
+    for table, scores in [(found.spans, found.scores), (links.relations, links.scores)]:
+        on_host = table.cpu().numpy()
+        numbers = rows[on_host[:, 0]]
+        results += [numpy.column_stack([numbers, on_host[:, 1:]]), scores.float().cpu().numpy()]
+    return tuple(results)
+
+
+def given_spans(given: numpy.ndarray, n_rows: int, rows: numpy.ndarray) -> Tensor:
+    """The given spans of these rows, renumbered from 0, sorted and each once.  (N, 3)"""
+    new_number = numpy.full(n_rows, -1)
+    new_number[rows] = numpy.arange(len(rows))
+    number = new_number[given[:, 0]]
+    table = numpy.column_stack([number, given[:, 1:]])[number >= 0]
+    return torch.from_numpy(numpy.unique(table, axis=0))
+
+
+def links_to_documents(
+    rows: numpy.ndarray, links: numpy.ndarray, scores: numpy.ndarray
+) -> Tuple[numpy.ndarray, numpy.ndarray]:
+    """Relations in row coordinates (M, 6) as relations in documents. Each row answers only for
+    those whose first token it owns, be that of the head or of the tail."""
+    at = rows[links[:, 0]]  # (M, 5)
+    table = links.copy()
+    table[:, 0] = at[:, DOC]
+    table[:, 1:5] += at[:, [START]]
+    first = numpy.minimum(table[:, 1], table[:, 3])
+    own = (first >= at[:, OWN_START]) & (first < at[:, OWN_END])
+    table, scores = table[own], scores[own]
+    order = numpy.lexsort(table.T[::-1])
+    return table[order], scores[order]

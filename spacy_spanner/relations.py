@@ -1,0 +1,118 @@
+"""Relations of a document: the one place that stores, reads and shows them.
+
+They are kept as plain lists of token offsets in `doc.user_data`, which survives `to_bytes`, `to_disk`
+and `DocBin(store_user_data=True)`; `doc._.relations` and `span._.relations` are views with spans.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Union
+
+from spacy.tokens import Doc, Span
+
+from .errors import Warnings
+
+RELATIONS = "spanner_relations"  # the entry of `doc.user_data`
+EXTENSION = "relations"
+
+
+class StoredRelation(NamedTuple):
+    """A labelled link between two labelled spans in numbers, ends exclusive."""
+
+    head_start: int
+    head_end: int
+    head_label: str
+    tail_start: int
+    tail_end: int
+    tail_label: str
+    label: str
+    score: Optional[float] = None
+
+
+class Relation(NamedTuple):
+    """A labelled link from one span to another."""
+
+    head: Span
+    tail: Span
+    label: str
+    score: Optional[float] = None  # 0..1; None where nobody gave one, as in gold
+
+    def stored(self) -> StoredRelation:
+        head, tail = self.head, self.tail
+        return StoredRelation(
+            *(head.start, head.end, head.label_),
+            *(tail.start, tail.end, tail.label_),
+            self.label,
+            self.score,
+        )
+
+    def to_dict(self) -> Dict[str, Any]:
+        """The plain form, for JSON: token offsets, ends exclusive."""
+        ends = {
+            name: {"start": span.start, "end": span.end, "label": span.label_, "text": span.text}
+            for name, span in [("head", self.head), ("tail", self.tail)]
+        }
+        return {**ends, "label": self.label, "score": self.score}
+
+
+def from_dict(doc: Doc, values: Dict[str, Any]) -> Relation:
+    """The inverse of `Relation.to_dict`; the texts in it are not read."""
+    head, tail = (
+        Span(doc, values[name]["start"], values[name]["end"], label=values[name]["label"])
+        for name in ("head", "tail")
+    )
+    return Relation(head, tail, values["label"], values.get("score"))
+
+
+def set_relations(doc: Doc, relations: Iterable[StoredRelation]) -> None:
+    """Replace the relations of a document; an empty list says that it has none."""
+    doc.user_data[RELATIONS] = [list(relation) for relation in relations]
+
+
+def get_relations(doc: Doc) -> Optional[List[StoredRelation]]:
+    """The relations of a document, None where they are not annotated."""
+    stored = doc.user_data.get(RELATIONS)
+    return None if stored is None else [StoredRelation(*values) for values in stored]
+
+
+def doc_relations(doc: Doc) -> List[Relation]:
+    """`doc._.relations`: the relations with their spans; none where nothing is annotated."""
+    return [
+        Relation(
+            Span(doc, stored.head_start, stored.head_end, label=stored.head_label),
+            Span(doc, stored.tail_start, stored.tail_end, label=stored.tail_label),
+            stored.label,
+            stored.score,
+        )
+        for stored in get_relations(doc) or []
+    ]
+
+
+def set_doc_relations(doc: Doc, relations: Iterable[Union[Relation, Dict[str, Any]]]) -> None:
+    """`doc._.relations = ...`: takes records or their plain forms."""
+    records = [from_dict(doc, r) if isinstance(r, dict) else r for r in relations]
+    set_relations(doc, [record.stored() for record in records])
+
+
+def span_relations(span: Span) -> List[Relation]:
+    """`span._.relations`: those whose head or tail covers exactly the tokens of the span."""
+    place = (span.start, span.end)
+    return [
+        relation
+        for relation in doc_relations(span.doc)
+        if place in [(end.start, end.end) for end in (relation.head, relation.tail)]
+    ]
+
+
+def register_extensions() -> None:
+    """Make `doc._.relations` and `span._.relations`. A component that finds relations does it when
+    it is made; without one, call this first. Extensions of that name by others are left alone."""
+    for cls, getter, setter in [
+        (Doc, doc_relations, set_doc_relations),
+        (Span, span_relations, None),
+    ]:
+        if not cls.has_extension(EXTENSION):
+            cls.set_extension(EXTENSION, getter=getter, setter=setter)
+        elif cls.get_extension(EXTENSION)[2] is not getter:
+            warnings.warn(Warnings.SW05.format(name=f"{cls.__name__}._.{EXTENSION}"), stacklevel=2)
