@@ -72,7 +72,7 @@ def measure(
         "predict": ratios(times["predict"], times["predict"][ALONE]),
         "train": ratios(times["train"], times["train"][ALONE]),
         "long": {
-            name: round(median(s / l for s, l in zip(times["short"][name], times["long"][name])), 3)
+            name: round(median(a / b for a, b in zip(times["short"][name], times["long"][name])), 3)
             for name in pipelines
         },
     }

@@ -31,7 +31,7 @@ SpanTableModel = Model[SpanBatch, Any]
 class Head:
     """How to make a head, and what the component has to know about it."""
 
-    maker: Callable[..., SpanModule]  # called with width= and n_labels=
+    maker: Callable[..., Any]  # called with width= and n_labels=
     flat: bool  # learns and finds no nested spans
     max_width: Optional[int]  # widest span it can find; None: no bound
     needs_keys: bool  # reads word keys
@@ -72,12 +72,21 @@ def span_table_model(
     return model
 
 
+def shim_of(model: Model) -> ModuleShim:
+    """The shim that holds a model's torch module."""
+    shim = model.shims[0]
+    assert isinstance(shim, ModuleShim)
+    return shim
+
+
 def head_of(model: SpanTableModel) -> Head:
     """The head of a model that any of our architectures built."""
     if model.name != "span_table":
         raise ValueError(Errors.S008.format(name="model"))
-    facts = {name: model.attrs[name] for name in ("flat", "max_width", "needs_keys", "threshold")}
-    return Head(model.shims[0].maker, **facts)
+    facts: Any = {
+        name: model.attrs[name] for name in ("flat", "max_width", "needs_keys", "threshold")
+    }
+    return Head(shim_of(model).maker, **facts)
 
 
 def init(model: SpanTableModel, X: Optional[SpanBatch] = None, Y: Any = None) -> None:
@@ -85,12 +94,12 @@ def init(model: SpanTableModel, X: Optional[SpanBatch] = None, Y: Any = None) ->
     tok2vec = model.layers[0]
     tok2vec.initialize(X.docs if X is not None else None)
     model.set_dim("nI", tok2vec.get_dim("nO"))
-    model.shims[0].build(width=model.get_dim("nI"), n_labels=model.get_dim("nO"))
+    shim_of(model).build(width=model.get_dim("nI"), n_labels=model.get_dim("nO"))
 
 
 def prepare(model: SpanTableModel, batch: SpanBatch) -> None:
     """Show the head a sample of the training data, if it wants to see one."""
-    module: SpanModule = model.shims[0].module
+    module: SpanModule = shim_of(model).module
     if type(module).prepare is SpanModule.prepare or not len(batch.rows):
         return
     assert batch.gold is not None
@@ -103,7 +112,7 @@ def prepare(model: SpanTableModel, batch: SpanBatch) -> None:
 
 def learn_words(model: SpanTableModel, docs: Iterable[Doc]) -> None:
     """Tell the head the words of the training data and how often each occurs."""
-    shim: ModuleShim = model.shims[0]
+    shim = shim_of(model)
     if not shim.is_built:  # its component comes later in the pipeline and will ask for itself
         return
     counts: Counter = Counter()
@@ -130,7 +139,7 @@ def train_rows(
     backprop_tokvecs: Callable[[List[Floats2d]], Any],
 ) -> Tuple[Any, Callable]:
     assert batch.gold is not None
-    module: SpanModule = model.shims[0].module
+    module: SpanModule = shim_of(model).module
     module.train()
     flat = flatten(model, tokvecs).requires_grad_(True)  # (T, D)
     groups = list(group_rows(module, batch))
@@ -144,6 +153,7 @@ def train_rows(
 
     def backprop(d_loss: Any) -> Any:
         loss.backward()
+        assert flat.grad is not None
         d_flat = torch2xp(flat.grad)  # (T, D)
         return backprop_tokvecs(split(d_flat, tokvecs))
 
@@ -153,7 +163,7 @@ def train_rows(
 def predict_rows(
     model: SpanTableModel, batch: SpanBatch, tokvecs: List[Floats2d]
 ) -> SpanPrediction:
-    module: SpanModule = model.shims[0].module
+    module: SpanModule = shim_of(model).module
     module.eval()
     spans = [numpy.zeros((0, 4), dtype="int64")]
     scores = [numpy.zeros((0,), dtype="float32")]

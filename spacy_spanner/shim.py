@@ -6,13 +6,14 @@ import contextlib
 import copy
 import json
 import os
-from typing import Any, Callable, Dict, Iterator, Optional
+from typing import Any, Callable, Dict, Iterator, Optional, cast
 
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
 from thinc.api import Optimizer, get_torch_default_device
 from thinc.shims.shim import Shim
+from thinc.types import FloatsXd
 from thinc.util import torch2xp, xp2torch
 from torch import nn
 
@@ -72,8 +73,8 @@ class ModuleShim(Shim):
                 continue
             weights, _ = optimizer(
                 (self.id, name),
-                torch2xp(parameter.data),
-                torch2xp(parameter.grad),
+                cast(FloatsXd, torch2xp(parameter.data)),
+                cast(FloatsXd, torch2xp(parameter.grad)),
                 lr_scale=self.learn_rate_scale,
             )
             parameter.data = xp2torch(weights, device=parameter.device)

@@ -7,7 +7,7 @@ from typing import Dict, Iterable, Iterator
 
 import numpy
 from spacy.attrs import ORTH
-from spacy.strings import hash_string
+from spacy.strings import get_string_id
 from spacy.tokens import Doc
 
 DIGIT = re.compile(r"\d")
@@ -20,6 +20,6 @@ def word_keys(docs: Iterable[Doc]) -> Iterator[numpy.ndarray]:
         words, inverse = numpy.unique(doc.to_array(ORTH), return_inverse=True)
         for word in words.tolist():
             if word not in known:
-                known[word] = hash_string(DIGIT.sub("0", doc.vocab.strings[word]))
+                known[word] = get_string_id(DIGIT.sub("0", doc.vocab.strings[word]))
         table = numpy.array([known[word] for word in words.tolist()], dtype="uint64")
         yield table[inverse].astype("int64")

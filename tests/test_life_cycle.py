@@ -159,7 +159,7 @@ def test_never_initialized_component_is_saved_and_loaded(factory, tmp_path):
     nlp.to_disk(tmp_path)
     loaded = spacy.load(tmp_path)
     assert loaded.get_pipe(factory).labels == ("PER",)
-    with pytest.raises(ValueError, match="not been initialized|E109|E955|initialize"):
+    with pytest.raises(ValueError, match=r"not been initialized|E\d+|initialize"):
         loaded("Some text.")
 
 

@@ -31,6 +31,7 @@ def test_every_published_name_is_found(group, name):
         assert callable(registry.get(group.split("_")[1], name))
 
 
+OURS = ["spacy_spanner.models", "spacy_spanner.encoders", "spacy_spanner.bridge"]
 HEAVY = ["transformers", "spacy_transformers", "ray", "pandas", "matplotlib", "pyarrow"]
 
 
@@ -43,7 +44,7 @@ for point in entry_points(group="spacy_factories"):
     if point.value.startswith("spacy_spanner"):
         point.load()
 new = set(sys.modules) - before
-ours = [m for m in new if m.startswith(("spacy_spanner.models", "spacy_spanner.encoders", "spacy_spanner.bridge"))]
+ours = [m for m in new if m.startswith(tuple({OURS!r}))]
 print(ours + [m for m in new if m.split(".")[0] in {HEAVY!r}])
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -57,22 +58,27 @@ ALLOWED = {
     "words": set(),
     "batch": set(),
     "schedules": {"errors"},
-    "scorers": {"errors"},
+    "relations": {"errors"},
+    "scorers": {"errors", "relations"},
     "contract": set(),
     "shim": {"errors"},
     "spans": {"errors"},
     "decoders": {"errors", "spans", "contract"},
     "bridge": {"batch", "contract", "errors", "shim", "words"},
+    "relation_bridge": {"batch", "bridge", "contract", "shim"},
     "encoders": {"bridge", "errors", "shim", "words"},
-    "models": {"bridge", "contract", "decoders", "errors", "spans"},
-    "pipeline": {"batch", "errors", "overlaps", "scorers", "words"},
-    "corpus": {"errors", "overlaps", "pipeline"},
+    "models": {"bridge", "contract", "decoders", "errors", "relation_bridge", "spans"},
+    "pipeline": {"batch", "errors", "overlaps", "relations", "scorers", "words"},
+    "corpus": {"errors", "overlaps", "pipeline", "relations"},
     "training_config": {"errors"},
-    "analysis": {"batch", "corpus", "errors", "overlaps", "pipeline", "scorers"},
+    "analysis": {"batch", "corpus", "errors", "overlaps", "pipeline", "relations", "scorers"},
     "distributed": {"corpus", "errors", "training_config"},
     "cli": {"analysis", "corpus", "distributed", "errors", "training_config"},
 }
-WITHOUT_TORCH = ["batch", "overlaps", "words", "scorers", "pipeline", "corpus", "training_config"]
+WITHOUT_TORCH = [
+    *("batch", "overlaps", "words", "relations", "scorers"),
+    *("pipeline", "corpus", "training_config"),
+]
 
 
 def imports(path):

@@ -75,6 +75,10 @@ body:has(#errors:checked) .doc.clean { display: none; }
 .start.miss { background: var(--paper); color: var(--miss-ink);
   box-shadow: inset 0 0 0 1.5px var(--miss); }
 .card.hit, .card.miss, .card.alarm { background: var(--paper); color: var(--ink); }
+.relations { margin: .4rem 0 0; padding: .5rem 0 0; border-top: 1px solid var(--rule); list-style: none;
+  font-size: .9rem; }
+.relations em { color: var(--soft); font-style: normal; } .relations .plain { background: none;
+  color: var(--ink); }
 @media print { .legend { position: static; } .doc { break-inside: avoid; } }
 """
 

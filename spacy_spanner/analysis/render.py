@@ -10,6 +10,7 @@ from spacy import displacy
 
 from .marks import ALARM, HIT, MISS, PLAIN, Mark, tally
 from .page import PAGE, SLICE_TEMPLATES
+from .relations import RelationMark, relation_list
 
 GLYPHS = {HIT: "✓ ", MISS: "○ ", ALARM: "✗ ", PLAIN: ""}
 BLANK = "␣"
@@ -25,6 +26,7 @@ class Shown(NamedTuple):
     marks: List[Mark]
     title: str
     annotated: bool  # there is gold to compare with
+    relations: Sequence[RelationMark] = ()
 
 
 def render_page(docs: Sequence[Shown], *, title: str, note: str) -> str:
@@ -62,7 +64,7 @@ def article(number: int, doc: Shown, hues: Dict[str, int]) -> str:
     return (
         f'<article class="doc{state}"><header><span class="number">{number}</span>'
         f'<span class="name">{escape(doc.title)}</span>{"".join(counts)}</header>'
-        f"{draw(doc.text, doc.marks, hues)}</article>"
+        f"{draw(doc.text, doc.marks, hues)}{relation_list(doc.relations)}</article>"
     )
 
 

@@ -37,7 +37,7 @@ def paired_bootstrap(
 def bootstrap_counts(counts: numpy.ndarray, *, resamples: int, seed: int) -> Difference:
     """counts: (2, D, 3) hits, misses and false alarms of two systems for each document."""
     n_docs = counts.shape[1]
-    observed = float(f_scores(counts.sum(axis=1)[:, None]) @ [1, -1])
+    observed = float(differences_of(counts.sum(axis=1, keepdims=True))[0])
     if n_docs == 0:
         return Difference(0.0, 0.0, 0.0, 1.0, resamples)
     rng = numpy.random.default_rng(seed)
@@ -46,7 +46,7 @@ def bootstrap_counts(counts: numpy.ndarray, *, resamples: int, seed: int) -> Dif
     for first in range(0, resamples, block):
         size = min(block, resamples - first)
         times = rng.multinomial(n_docs, numpy.full(n_docs, 1 / n_docs), size=size)  # (S, D)
-        drawn.append(f_scores(times @ counts) @ [1, -1])  # (S,)
+        drawn.append(differences_of(times @ counts))
     differences = numpy.concatenate(drawn)
     low, high = numpy.quantile(differences, [0.025, 0.975])
     # Rounding must not tell apart what is equal.
@@ -55,7 +55,8 @@ def bootstrap_counts(counts: numpy.ndarray, *, resamples: int, seed: int) -> Dif
     return Difference(observed, float(low), float(high), p_value, resamples)
 
 
-def f_scores(counts: numpy.ndarray) -> numpy.ndarray:
-    """(2, S, 3) -> (S, 2)"""
-    hits, misses, alarms = numpy.moveaxis(counts, -1, 0)
-    return (2 * hits / numpy.maximum(2 * hits + misses + alarms, 1)).T
+def differences_of(counts: numpy.ndarray) -> numpy.ndarray:
+    """F of the first minus F of the second system, for S sums of counts (2, S, 3).  (S,)"""
+    hits, misses, alarms = numpy.moveaxis(counts, -1, 0)  # (2, S) each
+    first, second = 2 * hits / numpy.maximum(2 * hits + misses + alarms, 1)
+    return first - second

@@ -15,6 +15,7 @@ from ..corpus.docs import DOC_ID, read_docs
 from ..corpus.record import CorpusError
 from ..errors import Errors
 from .marks import compare, doc_spans
+from .relations import compare_relations
 from .render import Shown
 from .tables import System, read_systems
 
@@ -98,7 +99,8 @@ def shown_docs(pairs: Sequence[Pair], *, output: str, spans_key: str) -> List[Sh
         )
         marks = compare(pred, gold, output=output, spans_key=spans_key)
         name = (pred if gold is None else gold).user_data.get(DOC_ID, "")
-        shown.append(Shown(pred.text, marks, str(name), annotated))
+        relations = compare_relations(pred, gold)
+        shown.append(Shown(pred.text, marks, str(name), annotated, relations))
     return shown
 
 
@@ -113,7 +115,7 @@ def load_systems(
         output = "spans" if any(spans_key in own.spans for own in golds) else "ents"
     if not any(doc_spans(own, output=output, spans_key=spans_key) for own in golds):
         keys = ", ".join(sorted({key for own in golds for key in own.spans})) or "none"
-        hint = " or compare `doc.ents` with --output ents"
+        hint = ", or compare `doc.ents` with --output ents"
         if output == "ents":
             raise CorpusError(Errors.S027.format(path=gold, docs=len(golds), hint=""))
         raise CorpusError(

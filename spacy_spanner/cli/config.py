@@ -10,7 +10,6 @@ from wasabi import msg
 
 
 def config_cli(
-    # fmt: off
     system: str = typer.Argument(
         ...,
         help="The system, such as global_pointer; or ner, spancat (spaCy's own, for comparison)",
@@ -38,7 +37,6 @@ def config_cli(
         allow_dash=True,
     ),
     force: bool = typer.Option(False, "--force", "-F", help="Overwrite the file if it is there"),
-    # fmt: on
 ):
     """Write one complete config that `spacy train` takes as it is."""
     from ..training_config import complete, join_config, names

@@ -38,7 +38,9 @@ def convert_cli(
         Alignment.strict, "--alignment-mode", "-a", help="Character spans that end within a token"
     ),
     token_column: int = typer.Option(0, "--token-column", help="CoNLL: column of the token"),
-    tag_column: int = typer.Option(-1, "--tag-column", help="CoNLL: column of the tag"),
+    tag_column: List[int] = typer.Option(
+        [-1], "--tag-column", help="CoNLL: column of the tag; once for each level of nesting"
+    ),
 ) -> None:
     """Convert annotated text to .spacy files.
 
@@ -59,7 +61,7 @@ def convert_cli(
             spans_key=spans_key,
             alignment_mode=alignment_mode.value,
             token_column=token_column,
-            tag_column=tag_column,
+            tag_columns=tag_column,
             progress=True,
         )
     except (CorpusError, ImportError, OSError) as error:  # ImportError: no such language

@@ -1,4 +1,4 @@
-"""Column formats: CoNLL (one tag column) and GermEval 2014 (two levels of tags)."""
+"""Column formats: CoNLL (a tag column for each level of nesting) and GermEval 2014."""
 
 from __future__ import annotations
 
@@ -19,30 +19,35 @@ def split_columns(line: str) -> List[str]:
     return stripped.split("\t") if "\t" in stripped else BLANKS.split(stripped.lstrip(" "))
 
 
-def read_conll(path: Path, *, token_column: int = 0, tag_column: int = -1) -> Iterator[Record]:
+def read_conll(
+    path: Path, *, token_column: int = 0, tag_columns: Sequence[int] = (-1,)
+) -> Iterator[Record]:
     """One document a sentence. Blank lines part sentences; -DOCSTART- lines part documents, whose
-    running number becomes the document id. Lines like `# id = 7` before a sentence are skipped."""
+    running number becomes the document id. Lines like `# id = 7` before a sentence are skipped.
+    The spans of all tag columns go into one list, so that they may nest."""
     words: List[str] = []
-    tags: List[str] = []
+    levels: List[List[str]] = [[] for _ in tag_columns]
     first: Optional[Place] = None
     n_docs = 0
 
     def flush() -> Iterator[Record]:
         if first is not None:
             doc_id = f"{path.stem}-{n_docs}" if n_docs else None
-            yield Record(first, words=words, spans=tags_to_spans(tags), doc_id=doc_id)
+            spans = [span for tags in levels for span in tags_to_spans(tags)]
+            yield Record(first, words=words, spans=spans, doc_id=doc_id)
 
     for place, line in numbered_lines(path):
         columns = split_columns(line)
         if columns == [""] or columns[0] == DOCSTART:
             yield from flush()
-            words, tags, first = [], [], None
+            words, levels, first = [], [[] for _ in tag_columns], None
             n_docs += columns[0] == DOCSTART
             continue
         if first is None and columns[0].startswith("#") and split_tag(columns[-1]) is None:
             continue
         words.append(pick(place, columns, token_column, "token"))
-        tags.append(checked_tag(place, pick(place, columns, tag_column, "tag")))
+        for tags, column in zip(levels, tag_columns):
+            tags.append(checked_tag(place, pick(place, columns, column, "tag")))
         first = first or place
     yield from flush()
 

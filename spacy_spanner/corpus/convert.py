@@ -45,7 +45,7 @@ def convert(
     spans_key: str = "sc",
     alignment_mode: str = "strict",
     token_column: int = 0,
-    tag_column: int = -1,
+    tag_columns: Sequence[int] = (-1,),
     progress: bool = False,
 ) -> List[Converted]:
     """Read all inputs, then write all outputs.
@@ -53,12 +53,13 @@ def convert(
     output: A name in .spacy takes all inputs; anything else is a folder with one file per input.
     alignment_mode: What to do with a character span that ends within a token: "strict" drops it,
         "contract" takes the tokens it holds whole, "expand" those it touches. All are counted.
-    token_column, tag_column: For CoNLL columns, counted from 0, or from -1 at the end.
+    token_column, tag_columns: For CoNLL columns, counted from 0, or from -1 at the end; nested
+        spans have a tag column for each level.
     """
     build = partial(
         build_doc, nlp=spacy.blank(lang), spans_key=spans_key, alignment_mode=alignment_mode
     )
-    columns = partial(read_conll, token_column=token_column, tag_column=tag_column)
+    columns = partial(read_conll, token_column=token_column, tag_columns=tag_columns)
     results: List[Converted] = []
     contents: Dict[Path, bytes] = {}
     for target, paths in plan(inputs, output).items():

@@ -258,7 +258,7 @@ class SpanTablePipe(TrainablePipe):
             if self.gold_key is None:
                 gold: Sequence = reference.ents
             else:
-                gold = reference.spans[self.gold_key] if self.gold_key in reference.spans else []
+                gold = reference.spans.get(self.gold_key, [])
                 annotated = annotated or self.gold_key in reference.spans
             for span in gold:
                 self.add_label(span.label_)

@@ -16,7 +16,7 @@ def band_products(q: Tensor, k: Tensor, width: int) -> Tensor:
     Blocks of `width` queries meet the two blocks of keys they can reach: the work and the memory are
     twice the band, not the square of the length.
     """
-    length, size = q.shape[-2:]
+    length = q.shape[-2]
     n_blocks = -(-length // width)
     reach = 2 * width - 1  # keys that a block of queries can reach
     q = pad(q, (0, 0, 0, n_blocks * width - length))  # (..., n_blocks * W, D)

@@ -113,10 +113,10 @@ def test_no_entities_is_an_annotation(tmp_path):
 def test_several_inputs_and_columns(tmp_path):
     first = write(tmp_path / "a.conll", "1 Ann B-PER x\n")
     second = write(tmp_path / "b.conll", "1 Bob I-PER x\n\n1 Cy S-PER x")
-    [result] = convert([first, second], tmp_path / "all.spacy", token_column=1, tag_column=-2)
+    [result] = convert([first, second], tmp_path / "all.spacy", token_column=1, tag_columns=[-2])
     assert [doc.text.strip() for doc in read(result.target)] == ["Ann", "Bob", "Cy"]
     assert result.summary.labels == {"PER": 3}
-    targets = [r.target.name for r in convert([first, second], tmp_path, tag_column=2)]
+    targets = [r.target.name for r in convert([first, second], tmp_path, tag_columns=[2])]
     assert targets == ["a.spacy", "b.spacy"]
 
 
@@ -284,3 +284,11 @@ def test_relations_survive_bytes_and_docbin():
     [from_bin] = DocBin().from_bytes(doc_bin.to_bytes()).get_docs(vocab)
     from_bytes = Doc(vocab).from_bytes(doc.to_bytes())
     assert get_relations(doc) == get_relations(from_bin) == get_relations(from_bytes) == [LEFT]
+
+
+def test_conll_with_a_column_for_each_level(tmp_path):
+    path = tmp_path / "nested.conll"
+    path.write_text("NF\tB-DNA\tB-protein\n-kappaB\tI-DNA\tI-protein\nsite\tI-DNA\tO\n", "utf8")
+    convert([path], tmp_path / "nested.spacy", tag_columns=[1, 2])
+    [doc] = DocBin().from_disk(tmp_path / "nested.spacy").get_docs(spacy.blank("en").vocab)
+    assert {(s.start, s.end, s.label_) for s in doc.spans["sc"]} == {(0, 3, "DNA"), (0, 2, "protein")}

@@ -26,7 +26,7 @@ RELATIONS = [
     (3, 0, 4, 2, 4, 1),
     (3, 1, 4, 3, 4, 1),
 ]
-THRESHOLDS = torch.tensor([0.5, 0.45])
+THRESHOLDS = torch.tensor([0.3, 0.2])
 
 
 def make(*, n_labels=C, dtype=torch.float32, **options):

@@ -1,0 +1,152 @@
+"""Plots as SVG that takes its colours and fonts from the page around it. Needs matplotlib."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from io import StringIO
+from typing import TYPE_CHECKING, Any, Dict, List, Sequence
+
+import numpy
+
+from ..errors import Errors
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# matplotlib draws with these; in the page they become the variables of its style sheet.
+INK, SOFT, RULE, ONE, TWO = "#010203", "#010204", "#010205", "#010206", "#010207"
+VARIABLES = {INK: "ink", SOFT: "soft", RULE: "rule", ONE: "one", TWO: "two"}
+COLOURS = (ONE, TWO)
+STYLE = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "spacy-spanner",
+    "font.size": 10,
+    "text.color": INK,
+    "axes.edgecolor": RULE,
+    "axes.labelcolor": SOFT,
+    "axes.titlecolor": INK,
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.axisbelow": True,
+    "grid.color": RULE,
+    "xtick.color": SOFT,
+    "ytick.color": SOFT,
+    "xtick.major.size": 0,
+    "ytick.major.size": 0,
+    "legend.frameon": False,
+}
+LONGEST = 12  # tokens; longer entities are drawn together
+
+
+def require_plots() -> None:
+    """Say what to install before any work is done in vain."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ImportError(Errors.S031)
+
+
+def bucket_plot(parts: Sequence[Dict[str, Any]]) -> str:
+    """F of each system in each bucket of each attribute."""
+    splits = list(parts[0]["buckets"])
+    n_rows = -(-len(splits) // 4)
+    figure = make_figure(11.6, 2.75 * n_rows)
+    grid = figure.subplots(n_rows, 4, sharey=True, squeeze=False).ravel()
+    for axes, key in zip(grid, splits):
+        own = [part["buckets"][key]["buckets"] for part in parts]
+        ticks = [
+            f"{bucket['name']}\n{bucket['interval']}\nn = {bucket['hits'] + bucket['misses']:,}"
+            for bucket in own[0]
+        ]
+        axes.set_title(parts[0]["buckets"][key]["title"], loc="left")
+        draw_bars(axes, [[100 * bucket["f"] for bucket in buckets] for buckets in own], ticks)
+    for axes in grid[len(splits) :]:
+        axes.remove()
+    for axes in grid[::4]:
+        axes.set_ylabel("F")
+    return to_svg(figure, "buckets")
+
+
+def draw_bars(axes: Axes, values: List[List[float]], ticks: List[str]) -> None:
+    places = numpy.arange(len(ticks))
+    width = 0.8 / len(values)
+    for i, heights in enumerate(values):
+        left = places - 0.4 + width * (i + 0.5)
+        bars = axes.bar(left, heights, width * 0.92, color=COLOURS[i])
+        axes.bar_label(bars, fmt="%.0f", fontsize=8, color=SOFT, padding=1)
+    axes.set_xticks(places, ticks, fontsize=8)
+    axes.set_ylim(0, 105)
+    axes.set_yticks([0, 25, 50, 75, 100])
+
+
+def length_plot(parts: Sequence[Dict[str, Any]]) -> str:
+    """Recall by length in tokens; the longest are drawn as one."""
+    figure = make_figure(5.6, 3.7)
+    axes = figure.subplots()
+    known = sorted({min(own["length"], LONGEST) for part in parts for own in part["lengths"]})
+    counts: Dict[int, int] = {}
+    for i, part in enumerate(parts):
+        hits, gold = dict.fromkeys(known, 0), dict.fromkeys(known, 0)
+        for own in part["lengths"]:
+            hits[min(own["length"], LONGEST)] += own["hits"]
+            gold[min(own["length"], LONGEST)] += own["hits"] + own["misses"]
+        drawn = [length for length in known if gold[length]]
+        recalls = [100 * hits[length] / gold[length] for length in drawn]
+        axes.plot(drawn, recalls, "o-", color=COLOURS[i], markersize=5, label=part["name"])
+        counts = gold
+    ticks = [f"{n}{'+' if n == LONGEST else ''}\n{counts[n]:,}" for n in known]
+    axes.set_xticks(known, ticks, fontsize=8)
+    axes.set_xlabel("tokens, and gold entities of that length")
+    axes.set_ylabel("recall")
+    axes.set_ylim(0, 103)
+    return to_svg(figure, "length")
+
+
+def reliability_plot(parts: Sequence[Dict[str, Any]]) -> str:
+    """Share of right predictions by confidence; the diagonal is what confidences promise."""
+    figure = make_figure(5.6, 3.7)
+    axes = figure.subplots()
+    axes.plot([0, 1], [0, 1], "--", color=SOFT, linewidth=1)
+    for i, part in enumerate(parts):
+        if part["calibration"] is None:
+            continue
+        bins = part["calibration"]["bins"]
+        points = [(own["confidence"], own["accuracy"]) for own in bins]
+        sizes = numpy.array([own["count"] for own in bins])
+        axes.plot(*zip(*points), "-", color=COLOURS[i], linewidth=1.5)
+        axes.scatter(*zip(*points), s=14 + 180 * sizes / sizes.sum(), color=COLOURS[i])
+    axes.set_xlim(0, 1.02)
+    axes.set_ylim(0, 1.02)
+    axes.set_xlabel("confidence")
+    axes.set_ylabel("share that is right")
+    return to_svg(figure, "reliability")
+
+
+def make_figure(width: float, height: float) -> Figure:
+    """A figure of its own: nothing of matplotlib's global state is used."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context(STYLE):
+        return Figure(figsize=(width, height), layout="constrained")
+
+
+def to_svg(figure: Figure, name: str) -> str:
+    """The drawing as an element of an HTML page: colours are variables, ids are its own."""
+    from matplotlib import rc_context
+
+    target = StringIO()
+    with rc_context(STYLE):
+        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        figure.savefig(target, format="svg", transparent=True, metadata=nothing)
+    svg = target.getvalue()
+    svg = svg[svg.index("<svg") :].strip()
+    for colour, variable in VARIABLES.items():
+        svg = svg.replace(colour, f"var(--{variable})")
+    svg = re.sub(r' xmlns(:xlink)?="[^"]*"', "", svg)
+    svg = re.sub(r'( id="|url\(#|href="#)', rf"\g<1>{name}-", svg)
+    return re.sub(r'^<svg[^>]*?viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1">', svg)
