@@ -83,6 +83,35 @@ class Errors(metaclass=WithCodes):
         "with, or train it again."
     )
     S041 = "`spacy-spanner.{name}.v1`: option {option} = {value!r} is not possible: {reason}."
+    S050 = "{path}: {reason}. Say with --input-format what it is: {formats}."
+    S051 = (
+        "{path} holds another run: {what} changed. Take another output folder, or remove this one to "
+        "begin anew."
+    )
+    S052 = "{path} holds results without the manifest of their run. Take another output folder."
+    S053 = "{path} cannot be read: {reason}. Take another output folder."
+    S054 = (
+        "A worker process died (out of memory?). The shards that are done are in {path}; the same command "
+        "goes on from there."
+    )
+    S055 = "{engine} is not installed: pip install 'spacy-spanner[{extra}]'."
+    S056 = (
+        "{path} cannot be written: {reason}. Every shard that is there is whole; the same command goes on "
+        "from there."
+    )
+    S057 = (
+        "The ranks do not train the same pipeline: their parameters differ in name or shape. Give all of "
+        "them the same config, code and data."
+    )
+    S058 = (
+        "Training stopped after step {step}: another rank is gone ({reason}). {path} holds the weights of "
+        "that step; go on from there with --resume."
+    )
+    S060 = (
+        "Rank {rank}: training stopped after step {step}: another rank is gone ({reason}). Rank 0 keeps "
+        "checkpoints in {path}; go on from there with --resume."
+    )
+    S059 = "There is nothing to go on from: {path} does not exist. Train without --resume first."
 
 
 class Warnings(metaclass=WithCodes):

@@ -13,7 +13,7 @@ from thinc.types import Floats2d
 from torch import Tensor
 
 from .batch import DOC, OWN_END, OWN_START, START, RelationPrediction, SpanBatch
-from .bridge import flatten, gather, group_rows, to_documents, train_rows
+from .bridge import flatten, gather, group_rows, shim_of, to_documents, train_rows
 from .contract import Decoded, SpanModule, Tokens
 from .shim import ModuleShim
 
@@ -68,7 +68,7 @@ def init(model: RelationModel, X: Optional[SpanBatch] = None, Y: Any = None) -> 
     tok2vec.initialize(X.docs if X is not None else None)
     model.set_dim("nI", tok2vec.get_dim("nO"))
     sizes = {"width": "nI", "n_labels": "nO", "n_relations": "nR"}
-    model.shims[0].build(**{size: model.get_dim(dim) for size, dim in sizes.items()})
+    shim_of(model).build(**{size: model.get_dim(dim) for size, dim in sizes.items()})
 
 
 def forward(model: RelationModel, batch: SpanBatch, is_train: bool) -> Tuple[Any, Callable]:
@@ -83,7 +83,7 @@ def predict_rows(
     model: RelationModel, batch: SpanBatch, tokvecs: List[Floats2d]
 ) -> RelationPrediction:
     """`batch.thresholds` holds those of the entity labels, then those of the relation labels."""
-    module = model.shims[0].module
+    module = shim_of(model).module
     module.eval()
     found: List[Tuple[numpy.ndarray, ...]] = [empty_results()]
     with torch.inference_mode():

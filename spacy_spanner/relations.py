@@ -108,10 +108,8 @@ def span_relations(span: Span) -> List[Relation]:
 def register_extensions() -> None:
     """Make `doc._.relations` and `span._.relations`. A component that finds relations does it when
     it is made; without one, call this first. Extensions of that name by others are left alone."""
-    for cls, getter, setter in [
-        (Doc, doc_relations, set_doc_relations),
-        (Span, span_relations, None),
-    ]:
+    views: List[Any] = [(Doc, doc_relations, set_doc_relations), (Span, span_relations, None)]
+    for cls, getter, setter in views:
         if not cls.has_extension(EXTENSION):
             cls.set_extension(EXTENSION, getter=getter, setter=setter)
         elif cls.get_extension(EXTENSION)[2] is not getter:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, Iterable, Set
 
 from spacy.scorer import PRFScore, Scorer, get_ner_prf
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from .relations import doc_relations, get_relations
@@ -76,14 +76,11 @@ def score_relation_table(
 
 def relation_keys(doc: Doc, *, strict: bool) -> Set[tuple]:
     """What of the relations has to be right, in characters: the two sides may differ in tokens."""
-    return {
-        (relation.label,)
-        + tuple(
-            (end.start_char, end.end_char, end.label_ if strict else "")
-            for end in (relation.head, relation.tail)
-        )
-        for relation in doc_relations(doc)
-    }
+
+    def end(span: Span) -> tuple:
+        return span.start_char, span.end_char, span.label_ if strict else ""
+
+    return {(r.label, end(r.head), end(r.tail)) for r in doc_relations(doc)}
 
 
 def make_relation_table_scorer() -> Callable[..., Dict]:

@@ -72,7 +72,7 @@ ALLOWED = {
     "corpus": {"errors", "overlaps", "pipeline", "relations"},
     "training_config": {"errors"},
     "analysis": {"batch", "corpus", "errors", "overlaps", "pipeline", "relations", "scorers"},
-    "distributed": {"corpus", "errors", "training_config"},
+    "distributed": {"corpus", "errors", "relations", "training_config"},
     "cli": {"analysis", "corpus", "distributed", "errors", "training_config"},
 }
 WITHOUT_TORCH = [

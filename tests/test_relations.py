@@ -8,6 +8,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 
 from spacy_spanner.analysis.relations import compare_relations, relation_list
+from spacy_spanner.analysis.render import Shown, render_page
 from spacy_spanner.relations import (
     Relation,
     doc_relations,
@@ -135,7 +136,10 @@ def test_documents_without_gold_relations_have_no_score():
 
 def test_scores_compare_characters_not_tokens():
     """The reference may cut words in another way."""
-    pred, gold = make_doc(LEFT), Doc(NLP.vocab, words=["Ann", "left", "Trent", "Univ", "ersity", "."])
+    pred, gold = (
+        make_doc(LEFT),
+        Doc(NLP.vocab, words=["Ann", "left", "Trent", "Univ", "ersity", "."]),
+    )
     gold = Doc(
         NLP.vocab,
         words=["Ann", "left", "Trent", "Univ", "ersity", "."],
@@ -156,6 +160,13 @@ def test_marks_are_hits_misses_and_false_alarms():
         ("in", "miss", None),
     }
     assert [m.status for m in compare_relations(make_doc(LEFT), None)] == ["plain"]
+
+
+def test_page_hides_only_documents_without_any_error():
+    for gold, hidden in [(make_doc(LEFT), True), (make_doc(LEFT, IN), False)]:
+        shown = Shown("text", [], "", True, compare_relations(make_doc(LEFT), gold))
+        page = render_page([shown], title="", note="")
+        assert ('class="doc clean"' in page) == hidden and "Trent University" in page
 
 
 def test_drawn_list_is_escaped():

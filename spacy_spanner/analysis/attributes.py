@@ -17,7 +17,7 @@ from spacy.tokens import Doc
 
 from ..corpus.nesting import nesting
 from .marks import doc_spans
-from .tables import DOC, END, LABEL, START, Corpus, SpanSet
+from .tables import DOC, END, START, Corpus, SpanSet
 
 IV, OOTV, OOEV, OOBV = range(4)  # in vocabulary; out of training, embedding, both vocabularies
 FOUR = ("XS", "S", "L", "XL")
@@ -135,9 +135,7 @@ class Attribute(NamedTuple):
     key: str
     title: str
     values: Callable[[Corpus, SpanSet, Optional[TrainingFacts]], numpy.ndarray]
-    edges: Optional[
-        Tuple[float, ...]
-    ]  # upper bounds (inclusive) of all but the last; None: quartiles
+    edges: Tuple[float, ...]  # upper bounds (inclusive) of all but the last; none: quartiles
     names: Tuple[str, ...] = FOUR
     whole: bool = False  # values are whole numbers
     fixed: bool = False  # categories, never cut at quartiles
@@ -146,6 +144,7 @@ class Attribute(NamedTuple):
 
 DEPTHS, SHARES = ("outer", "2nd", "3rd +"), ("S", "M", "L")
 VOCABULARIES = ("IV", "OOTV", "OOEV", "OOBV")
+VOCABULARY = "vocabulary"
 
 ATTRIBUTES: List[Attribute] = [
     Attribute("entity_length", "Entity length", entity_length, (1, 2, 4), whole=True),
@@ -162,9 +161,9 @@ ATTRIBUTES: List[Attribute] = [
         (0.1, 0.5, 0.9),
         needs_train=True,
     ),
-    Attribute("oov_density", "Unseen words per token", oov_density, None, needs_train=True),
+    Attribute("oov_density", "Unseen words per token", oov_density, (), needs_train=True),
     Attribute(
-        "vocabulary",
+        VOCABULARY,
         "Vocabulary",
         vocabulary,
         (IV, OOTV, OOEV),

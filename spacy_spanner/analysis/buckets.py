@@ -6,7 +6,7 @@ from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy
 
-from .attributes import FOUR, Attribute, TrainingFacts
+from .attributes import FOUR, VOCABULARY, Attribute, TrainingFacts
 from .marks import Rates
 from .rates import counts_by
 from .tables import Corpus, System
@@ -40,7 +40,9 @@ def make_split(
 ) -> Split:
     """The intervals of the paper, or the quartiles of the gold values where there are none or where
     they are asked for. Equal quartiles fall together, so that there may be fewer than four buckets."""
-    if attribute.edges is not None and (attribute.fixed or not quartiles):
+    if attribute.key == VOCABULARY and corpus.embedded is None:  # no vectors to be out of
+        return Split(attribute, attribute.edges[:1], attribute.names[:2])
+    if attribute.edges and (attribute.fixed or not quartiles):
         return Split(attribute, attribute.edges, attribute.names)
     values = attribute.values(corpus, corpus.gold, train)
     edges: Sequence[float] = []
@@ -62,17 +64,23 @@ def bucket_rates(
 
 
 def interval(split: Split, number: int) -> str:
-    """The values of a bucket, readable: "3-4", "5 +", "0.1-0.5"; nothing for categories."""
+    """The values of a bucket, readable: "3-4", "5 +", ".1-.5"; nothing for categories."""
     edges, whole = split.edges, split.attribute.whole
-    if split.names == split.attribute.names and split.attribute.fixed:
+    if split.attribute.fixed:
         return ""
     if not edges:
         return "all"
     if number == len(edges):
-        return f"{edges[-1] + 1:g} +" if whole else f"> {edges[-1]:.3g}"
+        return f"{edges[-1] + 1:g} +" if whole else f"> {short(edges[-1])}"
     if number == 0:
-        return f"≤ {edges[0]:.3g}" if not whole or edges[0] > 1 else f"{edges[0]:g}"
+        return f"{edges[0]:g}" if whole and edges[0] == 1 else f"≤ {short(edges[0])}"
     low, high = edges[number - 1], edges[number]
     if not whole:
-        return f"{low:.3g}-{high:.3g}"
+        return f"{short(low)}-{short(high)}"
     return f"{high:g}" if high == low + 1 else f"{low + 1:g}-{high:g}"
+
+
+def short(value: float) -> str:
+    """At most two digits that count, without a leading zero."""
+    text = f"{value:.2g}"
+    return text[1:] if text.startswith("0.") else text

@@ -10,7 +10,7 @@ from ..pipeline.outputs import log_odds
 from .tables import System
 
 N_BINS = 10
-COLDEST, HOTTEST = 0.05, 20.0
+COLDEST, HOTTEST = 0.5, 10.0  # colder, scores would run together at 0 and 1
 GOLDEN = (5**0.5 - 1) / 2
 
 
@@ -19,7 +19,7 @@ class Bin(NamedTuple):
 
     low: float
     high: float
-    count: int
+    size: int
     confidence: float  # mean
     accuracy: float  # share that is right
 
@@ -29,7 +29,7 @@ class Calibration(NamedTuple):
 
     bins: List[Bin]
     error: float  # expected calibration error
-    count: int
+    size: int
     confidence: float
     accuracy: float
 

@@ -35,9 +35,9 @@ def describe(system: System, number: int, kind: str) -> Dict[str, Any]:
         "kind": kind,
         "label": corpus.labels[label],
         "score": None if numpy.isnan(score) else float(score),
-        "before": shorten(text[:start], keep="end"),
+        "before": shorten(text[:start].lstrip(), keep="end"),
         "text": one_line(text[start:end]),
-        "after": shorten(text[end:], keep="start"),
+        "after": shorten(text[end:].rstrip(), keep="start"),
         "gold": [
             {"text": one_line(text[row[START] : row[END]]), "label": corpus.labels[row[LABEL]]}
             for row in same or near

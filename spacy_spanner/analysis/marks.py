@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Dict, Iterable, List, NamedTuple, Optional, Protocol, Tuple
 
 from spacy.tokens import Doc
 
@@ -85,6 +85,11 @@ def compare(pred: Doc, gold: Optional[Doc], *, output: str, spans_key: str) -> L
     return sorted(marks, key=lambda mark: (mark.start, -mark.end, mark.label, mark.status))
 
 
-def tally(marks: Iterable[Mark]) -> Rates:
+class HasStatus(Protocol):
+    @property
+    def status(self) -> str: ...
+
+
+def tally(marks: Iterable[HasStatus]) -> Rates:
     counts = Counter(mark.status for mark in marks)
     return Rates(counts[HIT], counts[MISS], counts[ALARM])

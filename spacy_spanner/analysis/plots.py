@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 from io import StringIO
-from typing import TYPE_CHECKING, Any, Dict, List, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Sequence, Tuple
 
 import numpy
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 INK, SOFT, RULE, ONE, TWO = "#010203", "#010204", "#010205", "#010206", "#010207"
 VARIABLES = {INK: "ink", SOFT: "soft", RULE: "rule", ONE: "one", TWO: "two"}
 COLOURS = (ONE, TWO)
-STYLE = {
+STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "spacy-spanner",
     "font.size": 10,
@@ -52,14 +52,18 @@ def require_plots() -> None:
 
 def bucket_plot(parts: Sequence[Dict[str, Any]]) -> str:
     """F of each system in each bucket of each attribute."""
+    n_rows = -(-len(parts[0]["buckets"]) // 4)
+    return draw("buckets", (11.6, 2.75 * n_rows), fill_buckets, parts)
+
+
+def fill_buckets(figure: Figure, parts: Sequence[Dict[str, Any]]) -> None:
     splits = list(parts[0]["buckets"])
     n_rows = -(-len(splits) // 4)
-    figure = make_figure(11.6, 2.75 * n_rows)
     grid = figure.subplots(n_rows, 4, sharey=True, squeeze=False).ravel()
     for axes, key in zip(grid, splits):
         own = [part["buckets"][key]["buckets"] for part in parts]
         ticks = [
-            f"{bucket['name']}\n{bucket['interval']}\nn = {bucket['hits'] + bucket['misses']:,}"
+            "\n".join(filter(None, (bucket["name"], bucket["interval"], gold_count(bucket))))
             for bucket in own[0]
         ]
         axes.set_title(parts[0]["buckets"][key]["title"], loc="left")
@@ -68,7 +72,10 @@ def bucket_plot(parts: Sequence[Dict[str, Any]]) -> str:
         axes.remove()
     for axes in grid[::4]:
         axes.set_ylabel("F")
-    return to_svg(figure, "buckets")
+
+
+def gold_count(rates: Dict[str, Any]) -> str:
+    return f"n = {rates['hits'] + rates['misses']:,}"
 
 
 def draw_bars(axes: Axes, values: List[List[float]], ticks: List[str]) -> None:
@@ -79,13 +86,16 @@ def draw_bars(axes: Axes, values: List[List[float]], ticks: List[str]) -> None:
         bars = axes.bar(left, heights, width * 0.92, color=COLOURS[i])
         axes.bar_label(bars, fmt="%.0f", fontsize=8, color=SOFT, padding=1)
     axes.set_xticks(places, ticks, fontsize=8)
-    axes.set_ylim(0, 105)
+    axes.set_ylim(0, 112)
     axes.set_yticks([0, 25, 50, 75, 100])
 
 
 def length_plot(parts: Sequence[Dict[str, Any]]) -> str:
     """Recall by length in tokens; the longest are drawn as one."""
-    figure = make_figure(5.6, 3.7)
+    return draw("length", (5.6, 3.7), fill_lengths, parts)
+
+
+def fill_lengths(figure: Figure, parts: Sequence[Dict[str, Any]]) -> None:
     axes = figure.subplots()
     known = sorted({min(own["length"], LONGEST) for part in parts for own in part["lengths"]})
     counts: Dict[int, int] = {}
@@ -103,47 +113,52 @@ def length_plot(parts: Sequence[Dict[str, Any]]) -> str:
     axes.set_xlabel("tokens, and gold entities of that length")
     axes.set_ylabel("recall")
     axes.set_ylim(0, 103)
-    return to_svg(figure, "length")
 
 
 def reliability_plot(parts: Sequence[Dict[str, Any]]) -> str:
     """Share of right predictions by confidence; the diagonal is what confidences promise."""
-    figure = make_figure(5.6, 3.7)
+    return draw("reliability", (5.6, 3.7), fill_reliability, parts)
+
+
+def fill_reliability(figure: Figure, parts: Sequence[Dict[str, Any]]) -> None:
     axes = figure.subplots()
     axes.plot([0, 1], [0, 1], "--", color=SOFT, linewidth=1)
     for i, part in enumerate(parts):
         if part["calibration"] is None:
             continue
         bins = part["calibration"]["bins"]
-        points = [(own["confidence"], own["accuracy"]) for own in bins]
-        sizes = numpy.array([own["count"] for own in bins])
-        axes.plot(*zip(*points), "-", color=COLOURS[i], linewidth=1.5)
-        axes.scatter(*zip(*points), s=14 + 180 * sizes / sizes.sum(), color=COLOURS[i])
+        confidence = [own["confidence"] for own in bins]
+        accuracy = [own["accuracy"] for own in bins]
+        sizes = numpy.array([own["size"] for own in bins])
+        axes.plot(confidence, accuracy, "-", color=COLOURS[i], linewidth=1.5)
+        axes.scatter(confidence, accuracy, 14 + 180 * sizes / sizes.sum(), color=COLOURS[i])
     axes.set_xlim(0, 1.02)
     axes.set_ylim(0, 1.02)
     axes.set_xlabel("confidence")
     axes.set_ylabel("share that is right")
-    return to_svg(figure, "reliability")
 
 
-def make_figure(width: float, height: float) -> Figure:
-    """A figure of its own: nothing of matplotlib's global state is used."""
+def draw(
+    name: str,
+    size: Tuple[float, float],
+    fill: Callable[[Figure, Sequence[Dict[str, Any]]], None],
+    parts: Sequence[Dict[str, Any]],
+) -> str:
+    """Fill a figure of its own, without matplotlib's global state, and write it as SVG."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    with rc_context(STYLE):
-        return Figure(figsize=(width, height), layout="constrained")
-
-
-def to_svg(figure: Figure, name: str) -> str:
-    """The drawing as an element of an HTML page: colours are variables, ids are its own."""
-    from matplotlib import rc_context
-
     target = StringIO()
     with rc_context(STYLE):
+        figure = Figure(figsize=size, layout="constrained")
+        fill(figure, parts)
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         figure.savefig(target, format="svg", transparent=True, metadata=nothing)
-    svg = target.getvalue()
+    return adopt(target.getvalue(), name)
+
+
+def adopt(svg: str, name: str) -> str:
+    """A drawing as an element of an HTML page: colours are variables, ids are its own."""
     svg = svg[svg.index("<svg") :].strip()
     for colour, variable in VARIABLES.items():
         svg = svg.replace(colour, f"var(--{variable})")

@@ -53,7 +53,8 @@ def label_hues(marks: Sequence[Mark]) -> Dict[str, int]:
 
 def article(number: int, doc: Shown, hues: Dict[str, int]) -> str:
     rates = tally(doc.marks)
-    state = "" if rates.misses or rates.alarms else " clean"
+    links = tally(doc.relations)
+    state = "" if rates.misses or rates.alarms or links.misses or links.alarms else " clean"
     counts = [
         f'<span class="count {status}">{GLYPHS[status]}{count}</span>'
         for status, count in zip((HIT, MISS, ALARM), rates, strict=True)

@@ -9,7 +9,9 @@ from .plots import bucket_plot, length_plot, reliability_plot
 from .report import Report
 from .report_style import PAGE
 
-FULL = 0.10  # a difference of F that gets the full colour
+FULL = 0.05  # the least difference that gets the full colour
+FEW = 20  # differences over fewer gold entities are drawn pale
+MINUS = "\u2212"
 
 
 def report_page(report: Report, *, gold: str) -> str:
@@ -18,7 +20,9 @@ def report_page(report: Report, *, gold: str) -> str:
     names = [escape(part["name"]) for part in parts]
     sections = [
         heat_section(report) if report["comparison"] else "",
-        section("Score by attribute", plot(bucket_plot(parts)), "F in each bucket; n: gold entities"),
+        section(
+            "Score by attribute", plot(bucket_plot(parts), "large"), "F in each bucket; n: gold entities"
+        ),
         label_section(parts),
         pair_section(parts),
         error_section(parts),
@@ -63,16 +67,19 @@ def cards(report: Report) -> str:
 def heat_section(report: Report) -> str:
     """Differences by bucket, by kind of error and by label, as coloured tables."""
     comparison, parts = report["comparison"], report["systems"]
+    known = [value for values in comparison["buckets"].values() for value in values if value]
+    sizes = sorted(map(abs, [*known, *comparison["labels"].values()]))
+    full = max([FULL, *sizes[: len(sizes) * 9 // 10]])  # a few extremes must not pale the rest
     rows = []
     for key, split in parts[0]["buckets"].items():
         cells = [
-            heat_cell(value, f"{own['name']} {own['interval']}", own["hits"] + own["misses"])
+            heat_cell(value, f"{own['name']} {own['interval']}", gold_count(own), full=full)
             for value, own in zip(comparison["buckets"][key], split["buckets"], strict=True)
         ]
         cells += ["<td></td>"] * (4 - len(cells))
         rows.append(f"<tr><th>{escape(split['title'])}</th>{''.join(cells)}</tr>")
     labels = [
-        heat_cell(value, name, own["hits"] + own["misses"])
+        heat_cell(value, name, gold_count(own), full=full)
         for (name, value), own in zip(
             comparison["labels"].items(), parts[0]["labels"].values(), strict=True
         )
@@ -81,30 +88,49 @@ def heat_section(report: Report) -> str:
         some = labels[i : i + 4] + ["<td></td>"] * (4 - len(labels[i : i + 4]))
         rows.append(f"<tr><th>{'Label' if i == 0 else ''}</th>{''.join(some)}</tr>")
     errors = [
-        heat_cell(comparison["errors"][f"{kind}_rate"], f"{kind} errors of all errors", good=-1)
+        heat_cell(comparison["errors"][f"{kind}_rate"], f"{kind} errors", full=full, fewer=True)
         for kind in ("boundary", "type")
     ]
-    rows.append(f"<tr><th>Error rate</th>{''.join(errors)}<td></td><td></td></tr>")
+    rows.append(f"<tr><th>Share of all errors</th>{''.join(errors)}<td></td><td></td></tr>")
     first, second = (escape(part["name"]) for part in parts)
-    note = f"F of {first} minus F of {second}, in points. Green: {first} is better; red: worse."
+    note = (
+        f"F of {first} minus F of {second}, in points. Green: {first} is better; red: worse; "
+        f"pale: fewer than {FEW} gold entities. In the last row, less is better."
+    )
     return section("Where they differ", f'<table class="heat">{"".join(rows)}</table>', note)
 
 
-def heat_cell(value: Optional[float], name: str, count: Optional[int] = None, good: int = 1) -> str:
+def gold_count(rates: Dict[str, Any]) -> int:
+    return rates["hits"] + rates["misses"]
+
+
+def heat_cell(
+    value: Optional[float],
+    name: str,
+    count: Optional[int] = None,
+    *,
+    full: float,
+    fewer: bool = False,
+) -> str:
+    """A difference. `fewer`: less is better."""
     told = f"<small>{escape(name.strip())}</small>"
     if count is not None:
         told += f"<small>n = {count:,}</small>"
     if value is None:
-        return f'<td class="none">–{told}</td>'
-    strength = round(min(abs(value) / FULL, 1) * 100)
-    kind = "better" if value * good > 0 else "worse"
+        return f'<td class="none">&ndash;{told}</td>'
+    strength = round(100 * min(abs(value) / full, 1))
+    kind = "better" if (value < 0) == fewer else "worse"
+    if count is not None and count < FEW:
+        kind += " few"
     return f'<td class="{kind}" style="--a:{strength}%"><b>{signed(value)}</b>{told}</td>'
 
 
 def label_section(parts: Sequence[Dict[str, Any]]) -> str:
     columns = ("P", "R", "F", "missed", "false")
     head = "<th></th><th>gold</th>" + "".join(
-        f'<th class="{key}">{name}</th>' for key, _ in zip(("one", "two"), parts) for name in columns
+        f'<th class="{key}">{name}</th>'
+        for key, _ in zip(("one", "two"), parts)
+        for name in columns
     )
     rows = [("all", [part["overall"] for part in parts])]
     rows.append(("all, without labels", [part["unlabelled"] for part in parts]))
@@ -201,8 +227,8 @@ def figure(title: str, svg: str, note: str = "") -> str:
     return section(title, plot(svg), note)
 
 
-def plot(svg: str) -> str:
-    return f'<div class="plot">{svg}</div>'
+def plot(svg: str, size: str = "") -> str:
+    return f'<div class="plot {size}">{svg}</div>'
 
 
 def table_row(name: str, cells: List[str]) -> str:
@@ -215,4 +241,4 @@ def percent(value: float) -> str:
 
 def signed(value: float) -> str:
     text = f"{100 * value:+.1f}"
-    return "0.0" if text in ("+0.0", "-0.0") else text.replace("-", "−")
+    return "0.0" if text in ("+0.0", "-0.0") else text.replace("-", MINUS)

@@ -34,7 +34,7 @@ th.one { color: var(--one) !important; } th.two { color: var(--two) !important; 
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(24rem, 1fr)); gap: 1rem; }
 .pair section { margin: 0; }
 .wide { overflow-x: auto; }
-.plot { min-width: 24rem; } .plot svg { width: 100%; height: auto; display: block; }
+.plot { min-width: 20rem; } .plot.large { min-width: 54rem; } .plot svg { width: 100%; height: auto; display: block; }
 svg text { font-family: inherit !important; }
 table { border-collapse: collapse; width: 100%; font-size: .88rem;
   font-variant-numeric: tabular-nums; }
@@ -49,6 +49,7 @@ thead th { border: 0; color: var(--soft); font-weight: 600; }
 .better small, .worse small { color: var(--ink); opacity: .8; }
 .better { background: color-mix(in srgb, var(--better) var(--a), var(--page)); }
 .worse { background: color-mix(in srgb, var(--worse) var(--a), var(--page)); }
+.few { opacity: .65; }
 .none { color: var(--soft); background: var(--page); }
 summary { cursor: pointer; font-weight: 600; }
 ol { margin: 0; padding-left: 1.8rem; } li { padding: .3rem 0; } li p { margin: 0; }

@@ -20,6 +20,7 @@ from .marks import Rates
 GAP = 1e-6  # scores that are no further apart are never cut apart
 N_CUTS = 48  # thresholds that are tried where flat entities have to be chosen anew for each
 ROUNDS = 2  # over the labels, in the same case
+DIGITS = 9  # of thresholds, that files keep
 
 
 @dataclass(frozen=True)
@@ -38,17 +39,17 @@ class Candidates:
         """(N,)"""
         return self.prediction.spans[:, 3]
 
-    def keep(self, thresholds: numpy.ndarray) -> numpy.ndarray:
-        """Which candidates would be written under thresholds (C,) of the head.  (N,) bool"""
+    def keep(self, thresholds: numpy.ndarray, temperature: float = 1.0) -> numpy.ndarray:
+        """Which candidates the component would write under thresholds (C,).  (N,) bool"""
         spans, scores = self.prediction.spans, self.prediction.scores
-        keep = scores > thresholds[self.labels]
+        keep = scores > calibrate(thresholds, 1 / temperature)[self.labels]
         if self.rule is not None:
-            over = SpanPrediction(spans[keep], scores[keep])
+            over = SpanPrediction(spans[keep], calibrate(scores[keep], temperature))
             keep[keep] = flat_choice(over, thresholds, self.rule)
         return keep
 
-    def rates(self, thresholds: numpy.ndarray) -> Rates:
-        kept = self.keep(thresholds)
+    def rates(self, thresholds: numpy.ndarray, temperature: float = 1.0) -> Rates:
+        kept = self.keep(thresholds, temperature)
         hits = int(self.correct[kept].sum())
         return Rates(hits, self.n_gold - hits, int(kept.sum()) - hits)
 
@@ -96,25 +97,29 @@ def tune(
         raw.append(label_thresholds(candidates, raw[1], min_gold=min_gold))
     # The first of equals wins, so that nothing changes without a gain.
     best = max(raw, key=lambda option: candidates.rates(option[:-1]).f_score)
-    kept = candidates.keep(best[:-1])
+    temperatures = [temperature]
     if fit:
-        temperature = fit_temperature(candidates.prediction.scores[kept], candidates.correct[kept])
-    elif best is raw[0]:
-        return [now, now]
-    stored = calibrate(best, temperature)
-    found = make_setting(candidates, float(stored[-1]), stored[:-1], temperature)
-    return [now, found if found.rates.f_score >= now.rates.f_score else now]
+        kept = candidates.keep(best[:-1])
+        scores = candidates.prediction.scores[kept]
+        temperatures.insert(0, fit_temperature(scores, candidates.correct[kept]))
+    for heat in temperatures:
+        stored = calibrate(best, heat)
+        found = make_setting(candidates, round(float(stored[-1]), DIGITS), stored[:-1], heat)
+        # Rounding may change a choice between flat entities; then it is better to change less.
+        if found.rates.f_score >= now.rates.f_score and (heat != temperature or best is not raw[0]):
+            return [now, found]
+    return [now, now]
 
 
 def make_setting(
     candidates: Candidates, threshold: float, thresholds: numpy.ndarray, temperature: float
 ) -> Setting:
     """thresholds: (C,) for calibrated scores."""
-    raw = calibrate(thresholds, 1 / temperature)
-    kept = candidates.keep(raw)
+    kept = candidates.keep(thresholds, temperature)
     scores = calibrate(candidates.prediction.scores[kept], temperature)
     curve = reliability(scores.astype("float64"), candidates.correct[kept])
-    return Setting(threshold, thresholds, temperature, candidates.rates(raw), curve)
+    rates = candidates.rates(thresholds, temperature)
+    return Setting(threshold, thresholds, temperature, rates, curve)
 
 
 def best_threshold(candidates: Candidates) -> float:

@@ -15,7 +15,7 @@ from ..errors import Errors
 from ..pipeline.component import SpanTablePipe
 from ..pipeline.outputs import calibrate
 from .marks import doc_spans
-from .thresholds import Candidates, Setting
+from .thresholds import DIGITS, Candidates, Setting
 
 FLOOR = 0.005  # no threshold under it is looked for
 
@@ -30,17 +30,17 @@ def find_pipe(nlp: Language, name: Optional[str]) -> Tuple[str, SpanTablePipe]:
     return name, ours[name]
 
 
-def collect(nlp: Language, name: str, pairs: Iterable[Tuple[Doc, Doc]]) -> Candidates:
+def collect(nlp: Language, name: str, pairs: Iterable[Tuple[Doc, Optional[Doc]]]) -> Candidates:
     """Run the pipeline up to a component and keep all that its head scores over the floor.
 
     pairs: Documents without annotation, each with its gold; those without gold are left out.
     """
     _, pipe = find_pipe(nlp, name)
-    key = pipe.cfg["spans_key"]
+    key, kind = pipe.cfg["spans_key"], "ents" if pipe.gold_key is None else "spans"
     golds: List[dict] = []
     docs: List[Doc] = []
     for doc, gold in pairs:
-        spans = doc_spans(gold, output="ents" if pipe.gold_key is None else "spans", spans_key=key)
+        spans = None if gold is None else doc_spans(gold, output=kind, spans_key=key)
         if spans is not None:
             docs.append(doc)
             golds.append(spans)
@@ -70,7 +70,7 @@ def predict_all(pipe: SpanTablePipe, docs: Iterable[Doc], *, size: int) -> SpanP
     spans, scores, first = [numpy.zeros((0, 4), "int64")], [numpy.zeros(0, "float32")], 0
     for batch in minibatch(docs, size):
         found = pipe.predict(batch)
-        spans.append(found.spans + [first, 0, 0, 0])
+        spans.append(found.spans + numpy.array([first, 0, 0, 0]))
         scores.append(found.scores)
         first += len(batch)
     return SpanPrediction(numpy.concatenate(spans), numpy.concatenate(scores))
@@ -102,9 +102,9 @@ def write_setting(nlp: Language, name: str, setting: Setting) -> None:
     data, since labels may have characters that a config file cannot."""
     _, pipe = find_pipe(nlp, name)
     own = {
-        label: float(value)
+        label: round(float(value), DIGITS)
         for label, value in zip(pipe.labels, setting.thresholds, strict=True)
-        if float(value) != numpy.float32(setting.threshold)
+        if abs(value - setting.threshold) > 1e-7
     }
     values = {"threshold": setting.threshold, "temperature": setting.temperature}
     pipe.cfg.update(values, label_thresholds=own)

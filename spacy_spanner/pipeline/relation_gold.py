@@ -61,10 +61,14 @@ def read_relation_gold(
         return None
     counts.relations["total"] += len(stored)
     known = numpy.ones(len(example.predicted), dtype=bool)
+    same = same_tokens(example)
     table = set()
     for relation in stored:
-        head = align(example, relation.head_start, relation.head_end, known)
-        tail = align(example, relation.tail_start, relation.tail_end, known)
+        head: Optional[Tuple[int, int]] = (relation.head_start, relation.head_end)
+        tail: Optional[Tuple[int, int]] = (relation.tail_start, relation.tail_end)
+        if not same:
+            head = align(example, relation.head_start, relation.head_end, known)
+            tail = align(example, relation.tail_start, relation.tail_end, known)
         if head is None or tail is None:
             counts.relations[MISALIGNED] += 1
         elif relation.label not in relation_ids:
@@ -84,8 +88,6 @@ def align(
 ) -> Optional[Tuple[int, int]]:
     """A span of the reference in the tokens of the prediction. Where these cannot express it, they
     are marked as not known: they are neither an end of a relation nor none."""
-    if same_tokens(example):
-        return start, end
     span = example.reference[start:end]
     aligned = example.get_aligned_spans_y2x([span], allow_overlap=True)
     if aligned:

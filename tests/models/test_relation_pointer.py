@@ -221,19 +221,31 @@ def test_loss_on_meta(relations, known):
     assert x.grad.shape == x.shape
 
 
-def test_links_know_no_positions_and_the_entity_head_does():
-    module, tokens = make(), make_tokens([4], D)
+@pytest.mark.parametrize("use_rope", [True, False])
+@pytest.mark.parametrize("link_rope", [True, False])
+def test_positions_matter_only_where_asked_for(use_rope, link_rope):
+    module, tokens = make(use_rope=use_rope, link_rope=link_rope), make_tokens([4], D)
     order = torch.tensor([2, 0, 3, 1])
-    turned = module.starts(tokens.x[:, order])
-    torch.testing.assert_close(turned, module.starts(tokens.x)[:, :, order][:, :, :, order])
-    for use_rope in (True, False):
-        module = make(use_rope=use_rope)
-        turned = module.entities.logits(Tokens(tokens.x[:, order], tokens.mask, [4]))
-        plain = module.entities.logits(tokens)[:, :, order][:, :, :, order]
-        assert torch.allclose(turned, plain, atol=1e-5) != use_rope
+    heads = [
+        (module.entities.scorer, use_rope),
+        (module.starts, link_rope),
+        (module.ends, link_rope),
+    ]
+    for scorer, knows_positions in heads:
+        turned = scorer(tokens.x[:, order])
+        plain = scorer(tokens.x)[:, :, order][:, :, :, order]
+        assert torch.allclose(turned, plain, atol=1e-5) != knows_positions
 
 
-@pytest.mark.parametrize("option", [{"head_size": 3}, {"head_size": 0}, {"max_width": 0}])
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"head_size": 3},
+        {"head_size": 3, "use_rope": False, "link_rope": True},
+        {"head_size": 0},
+        {"max_width": 0},
+    ],
+)
 def test_impossible_options_are_refused(option):
     with pytest.raises(ValueError, match="is not possible"):
         build_relation_pointer(None, **option)

@@ -11,7 +11,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 from thinc.api import Adam, Config, fix_random_seed
 
-from spacy_spanner.pipeline.relation_gold import RelationGold, row_relations
+from spacy_spanner.pipeline.relation_gold import Lost, RelationGold, row_relations
 from spacy_spanner.relations import Relation, get_relations, register_extensions
 
 from ..systems import TOK2VEC
@@ -107,10 +107,11 @@ def after_ruler():
     """Entities by hand-written patterns, relations by one more `add_pipe`."""
     nlp = spacy.blank("en")
     ruler = nlp.add_pipe("entity_ruler")
+    make_nlp(nlp=nlp, entities="given")
+    train(nlp, make_examples(nlp, FLAT))
     patterns = {text[a:b]: label for text, spans, _ in FLAT for a, b, label in spans}
     ruler.add_patterns([{"label": label, "pattern": words} for words, label in patterns.items()])
-    make_nlp(nlp=nlp, entities="given")
-    return train(nlp, make_examples(nlp, FLAT))
+    return nlp
 
 
 def test_learns_the_training_data(nlp):
@@ -124,7 +125,9 @@ def test_learns_the_training_data(nlp):
 
 def test_all_scores_of_perfect_predictions_are_1(nlp):
     scores = nlp.evaluate(make_examples(nlp))
-    assert all(scores[f"{kind}_{x}"] == 1 for kind in ("spans_sc", "rel", "rel_boundary") for x in "prf")
+    assert all(
+        scores[f"{kind}_{x}"] == 1 for kind in ("spans_sc", "rel", "rel_boundary") for x in "prf"
+    )
     assert set(scores["rel_per_type"]) == {"left", "in", "about", "met"}
 
 
@@ -139,6 +142,7 @@ def test_given_entities_are_linked(after_ruler):
     assert scores["rel_f"] == 1 and "spans_sc_f" not in scores
 
 
+@pytest.mark.filterwarnings("ignore:.*but no document has any annotation")
 def test_relations_follow_the_given_entities(after_ruler):
     pipe = after_ruler.get_pipe(NAME)
     doc = after_ruler.make_doc(TEXTS[3])
@@ -172,9 +176,12 @@ def test_given_entities_from_a_span_group():
 
 
 def test_warns_once_if_nobody_gives_entities(after_ruler):
-    pipe = pickle.loads(pickle.dumps(after_ruler)).get_pipe(NAME)
-    with pytest.warns(UserWarning, match=r"`doc\.ents`, but no document"):
-        pipe.predict([after_ruler.make_doc("Calder met Lind.")])
+    pipe = after_ruler.get_pipe(NAME)
+    pipe._warned.clear()
+    with pytest.warns(UserWarning, match=r"`doc\.ents`, but no document") as caught:
+        for _ in range(2):
+            pipe.predict([after_ruler.make_doc("Calder met Lind.")])
+    assert len(caught) == 1
 
 
 @pytest.mark.parametrize("output", ["spans", "ents", "both"])
@@ -195,13 +202,14 @@ def test_output_decides_where_entities_are(output):
     assert sorted(found(doc)[0]) == expected(nlp, FLAT)[0]
 
 
-def test_relations_of_dropped_entities_are_dropped():
+def test_relations_of_dropped_entities_are_dropped(nlp):
     """Flat entities are chosen among those found; a relation needs both of its ends."""
-    nlp = make_nlp(output="both")
-    train(nlp, make_examples(nlp))
     pipe = nlp.get_pipe(NAME)
-    pipe.cfg["output"] = "ents"
-    doc = nlp(TEXTS[0])
+    try:
+        pipe.cfg["output"] = "ents"
+        doc = nlp(TEXTS[0])
+    finally:
+        pipe.cfg["output"] = "spans"
     ents = {(e.start, e.end) for e in doc.ents}
     ends = {(x.start, x.end) for r in doc._.relations for x in (r.head, r.tail)}
     assert ends <= ents and len(doc._.relations) == 2
@@ -226,8 +234,10 @@ def test_stored_pipelines_find_the_same(mode, request, tmp_path):
     before = predictions(nlp)
     nlp.to_disk(tmp_path / "model")
     assert predictions(spacy.load(tmp_path / "model")) == before
-    empty = spacy.util.load_model_from_config(nlp.config)
-    assert predictions(empty.from_bytes(nlp.to_bytes())) == before
+    empty = spacy.util.load_model_from_config(nlp.config).get_pipe(NAME)
+    empty.from_bytes(nlp.get_pipe(NAME).to_bytes())
+    assert empty.label_data == nlp.get_pipe(NAME).label_data
+    assert [found(empty(nlp(text))) for text in TEXTS] == before
     assert predictions(pickle.loads(pickle.dumps(nlp))) == before
     config = Config().from_str(nlp.config.to_str(), interpolate=False)
     assert spacy.util.load_model_from_config(config).config == nlp.config
@@ -245,7 +255,7 @@ def test_listener_learns_too():
     nlp.add_pipe("tok2vec", config={"model": TOK2VEC})
     listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": 32, "upstream": "*"}
     make_nlp(nlp=nlp, tok2vec=listener)
-    train(nlp, make_examples(nlp))
+    train(nlp, make_examples(nlp), steps=90)
     before = predictions(nlp)
     assert [sorted(r) for r, _ in before] == expected(nlp, DATA)
     nlp.replace_listeners("tok2vec", NAME, ["model.tok2vec"])
@@ -335,7 +345,7 @@ def test_never_initialized_component_is_saved_and_loaded(tmp_path):
     nlp.to_disk(tmp_path)
     loaded = spacy.load(tmp_path)
     assert loaded.get_pipe(NAME).relation_labels == ("met",)
-    with pytest.raises(ValueError, match="not been initialized|E109|initialize"):
+    with pytest.raises(ValueError, match=r"not been initialized|E109|initialize"):
         loaded("Some text.")
 
 
@@ -355,13 +365,16 @@ def test_unannotated_documents_teach_nothing(missing):
     assert losses[NAME] == 0 and pipe.model.to_bytes() == before
 
 
+@pytest.mark.filterwarnings("ignore:.*gold spans cannot be learned")
 def test_other_tokens_than_in_the_gold():
     """A span that the tokens of the prediction cannot express is counted, the others are moved."""
     nlp = make_nlp()
     register_extensions()
     words, spaces = ["Ann", "met", "Bo", "b", "in", "Riga"], [True, True, False, True, True, False]
     reference = Doc(nlp.vocab, words=words, spaces=spaces)
-    reference.spans["sc"] = [Span(reference, *s) for s in [(0, 1, "P"), (2, 3, "P"), (2, 4, "P"), (5, 6, "L")]]
+    reference.spans["sc"] = [
+        Span(reference, *s) for s in [(0, 1, "P"), (2, 3, "P"), (2, 4, "P"), (5, 6, "L")]
+    ]
     ann, half, bob, riga = reference.spans["sc"]
     reference._.relations = [
         Relation(ann, bob, "met"),
@@ -372,8 +385,6 @@ def test_other_tokens_than_in_the_gold():
     with pytest.warns(UserWarning, match="1 of 3 gold relations cannot be learned: 1 misaligned"):
         nlp.initialize(lambda: [example])
     pipe = nlp.get_pipe(NAME)
-    from spacy_spanner.pipeline.relation_gold import Lost
-
     gold = pipe._gold_batch([example], Lost()).gold
     ids = {label: i for i, label in enumerate(pipe.relation_labels)}
     assert gold.relations.tolist() == [[0, 0, 1, 2, 3, ids["met"]], [0, 0, 1, 4, 5, ids["in"]]]
@@ -382,7 +393,7 @@ def test_other_tokens_than_in_the_gold():
 
 def test_relations_between_rows_are_counted():
     nlp = make_nlp(window=6, overlap=2)
-    with pytest.warns(UserWarning, match="gold relations cannot be learned: .* with ends too far"):
+    with pytest.warns(UserWarning, match=r"gold relations cannot be learned: .* with ends too far"):
         nlp.initialize(lambda: make_examples(nlp))
 
 
@@ -391,7 +402,7 @@ def test_relations_to_what_is_no_entity_are_counted():
     examples = make_examples(nlp)
     reference = examples[0].reference
     reference.spans["sc"] = list(reference.spans["sc"])[:3]
-    with pytest.warns(UserWarning, match="2 of 9 gold relations .* 2 with an end that is no gold"):
+    with pytest.warns(UserWarning, match=r"2 of 9 gold relations .* 2 with an end that is no gold"):
         nlp.initialize(lambda: examples)
 
 
@@ -423,7 +434,7 @@ def test_long_documents_find_each_relation_once(nlp):
         doc = nlp(" ".join(TEXTS * 6))
         stored = [relation[:7] for relation in get_relations(doc)]
         assert len(set(stored)) == len(stored) and stored == sorted(stored)
-        assert stored[-1][0] > len(doc) - 15  # the last window is looked at
+        assert stored[-1][0] > len(doc) - 24  # the last window is looked at
         entities = {(s.start, s.end) for s in doc.spans["sc"]}
         assert {r[:2] for r in stored} | {r[3:5] for r in stored} <= entities
     finally:

@@ -1,0 +1,102 @@
+"""`spacy spanner annotate`: files in, entities out, in shards that survive a stop."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import List, Optional
+
+import typer
+from wasabi import msg
+
+
+class InputFormat(str, Enum):
+    auto = "auto"
+    text = "text"
+    jsonl = "jsonl"
+    csv = "csv"
+    parquet = "parquet"
+    spacy = "spacy"
+
+
+class OutputFormat(str, Enum):
+    jsonl = "jsonl"
+    parquet = "parquet"
+    spacy = "spacy"
+
+
+class Engine(str, Enum):
+    local = "local"
+    ray = "ray"
+    spark = "spark"
+
+
+def annotate_cli(
+    inputs: List[str] = typer.Argument(
+        ..., help="Files, folders, quoted patterns, or - for standard input"
+    ),
+    model: str = typer.Option(..., "--model", "-m", help="A trained pipeline"),
+    output: Path = typer.Option(..., "--output", "-o", help="Folder of the results"),
+    format: OutputFormat = typer.Option(OutputFormat.jsonl, "--format", "-f"),
+    input_format: InputFormat = typer.Option(
+        InputFormat.auto, "--input-format", help="By the ending of each name, or text for -"
+    ),
+    text_field: str = typer.Option("text", "--text-field", help="In JSONL, CSV and Parquet"),
+    source: List[str] = typer.Option(
+        [], "--source", "-s", help="Only these: ents, or keys of span groups  [all]"
+    ),
+    relations: bool = typer.Option(False, "--relations", "-r", help="Write relations as well"),
+    batch_size: int = typer.Option(128, "--batch-size", "-b", min=1),
+    shard_size: int = typer.Option(1000, "--shard-size", min=1, help="Records in a result file"),
+    n_process: int = typer.Option(1, "--n-process", "-n", min=1, help="Processes of this machine"),
+    gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
+    threads: int = typer.Option(
+        0, "--threads", min=0, help="Of torch in each worker  [1 where there are several]"
+    ),
+    engine: Engine = typer.Option(Engine.local, "--engine", "-e"),
+    actors: int = typer.Option(2, "--actors", min=1, help="Workers of Ray or Spark"),
+    address: Optional[str] = typer.Option(
+        None, "--address", help="Ray cluster or Spark master  [one on this machine]"
+    ),
+) -> None:
+    """Annotate documents with a trained pipeline.
+
+    Every shard of records becomes one file of the output folder, whole or not at all. A run that was
+    stopped goes on with the same command. Records that cannot be annotated are told in rejects/.
+    """
+    from ..corpus.record import CorpusError
+    from ..distributed.annotate import annotate
+    from ..distributed.engines import Places
+    from ..distributed.worker import Settings
+
+    settings = Settings(
+        model=str(Path(model).resolve()) if Path(model).is_dir() else model,
+        output=str(output.resolve()),
+        format=format.value,
+        text_field=text_field,
+        sources=tuple(source),
+        relations=relations,
+        batch_size=batch_size,
+        gpu_id=gpu_id,
+        threads=threads,
+    )
+    try:
+        totals = annotate(
+            inputs,
+            settings,
+            engine=engine.value,
+            places=Places(n_process if engine == Engine.local else actors, address),
+            input_format=input_format.value,
+            shard_size=shard_size,
+            progress=True,
+        )
+    except (CorpusError, OSError, ValueError) as error:  # ValueError: no GPU
+        msg.fail("The run has stopped", str(error), exits=1)
+    if totals.earlier:
+        msg.info(f"{totals.earlier:,} of {totals.shards:,} shards were already there")
+    speed = totals.words / max(totals.seconds, 1e-9)
+    msg.good(
+        f"{totals.docs:,} documents in {totals.seconds:,.1f} s ({speed:,.0f} words/s): {output}"
+    )
+    if totals.rejects:
+        msg.warn(f"{totals.rejects:,} records were rejected: see {output / 'rejects'}")

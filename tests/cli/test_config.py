@@ -1,0 +1,69 @@
+"""`spacy spanner config`: complete files for every system and encoder that spaCy takes as they are."""
+
+import pytest
+import spacy
+from spacy.util import load_config
+from typer.testing import CliRunner
+
+from spacy_spanner.cli import spanner
+from spacy_spanner.training_config import BASELINES, complete, join_config, names
+
+from ..minilm import needs_minilm
+
+ENCODERS = [
+    pytest.param(name, marks=needs_minilm if name == "transformer" else ())
+    for name in names("encoders")
+]
+
+
+def run(*arguments):
+    return CliRunner().invoke(spanner, ["config", *map(str, arguments)])
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("system", names("systems"))
+def test_every_combination_makes_a_pipeline(system, encoder):
+    config = complete(join_config(system, encoder, max_width=6))
+    assert spacy.util.load_model_from_config(config).pipe_names[-1] == system
+    weights = config["training"]["score_weights"]
+    assert sum(weight or 0 for weight in weights.values()) == 1.0
+
+
+@pytest.mark.parametrize("output,key", [("spans", "spans_mine_f"), ("ents", "ents_f")])
+def test_score_weights_follow_the_output(output, key):
+    config = join_config("global_pointer", "hash", output=output, spans_key="mine")
+    assert config["training"]["score_weights"][key] == 1.0
+    assert config["components"]["global_pointer"]["spans_key"] == "mine"
+
+
+def test_writes_one_complete_file(tmp_path):
+    path = tmp_path / "new" / "config.cfg"
+    result = run("global_pointer", "--encoder", "hash", "--lang", "de", "-o", path)
+    assert result.exit_code == 0, result.output
+    config = load_config(path)
+    assert config["nlp"]["lang"] == "de"
+    assert config["components"]["global_pointer"]["model"]["head_size"] == 64
+    assert run("global_pointer", "-o", path).exit_code == 1  # never overwrites by itself
+    assert run("global_pointer", "-o", path, "--force").exit_code == 0
+    assert "[components.global_pointer.model]" in run("global_pointer", "-o", "-").output
+
+
+@pytest.mark.parametrize(
+    "arguments,told",
+    [
+        (["nonsense"], "global_pointer"),
+        (["ner", "-e", "what"], "hash"),
+        (["ner", "--output", "x"], "both"),
+    ],
+)
+def test_wrong_names_are_answered_with_the_right_ones(arguments, told, tmp_path):
+    result = run(*arguments, "-o", tmp_path / "config.cfg")
+    assert result.exit_code == 1 and told in result.output
+    assert not list(tmp_path.iterdir())
+
+
+def test_max_width_reaches_systems_with_a_limit():
+    for system in ("spancat", "span_ner", "bundled_ner", "global_pointer", "locate_and_label"):
+        text = join_config(system, "hash", max_width=7).to_str()
+        assert "= 7" in text or "[1,2,3,4,5,6,7]" in text.replace(" ", "")
+    assert set(BASELINES) <= set(names("systems"))
