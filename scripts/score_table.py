@@ -22,15 +22,15 @@ def rows(name: str, metrics: Dict[str, Any]) -> List[List[str]]:
 
 def main(
     metrics: List[Path] = typer.Argument(..., exists=True, help="One file for each system"),
-    page: Optional[Path] = typer.Option(None, help="The page of predictions"),
+    page: Optional[List[Path]] = typer.Option(None, help="A page to name; may be repeated"),
     packages: Optional[Path] = typer.Option(None, help="Where wheels were built"),
 ) -> None:
     header = ["system", "result", "P", "R", "F", "words/s"]
     data = [row for path in metrics for row in rows(path.stem, srsly.read_json(path))]
     msg.divider("Scores on the test part")
     msg.table(data, header=header, divider=True, aligns=["l", "l", "r", "r", "r", "r"])
-    if page is not None:
-        msg.good(f"Predictions to look at: {page}")
+    for path in page or []:
+        msg.good(f"Page to look at: {path}")
     if packages is not None:
         for wheel in sorted(packages.glob("**/*.whl")):
             msg.good(f"Package to install: {wheel}")

@@ -21,7 +21,9 @@ def report_page(report: Report, *, gold: str) -> str:
     sections = [
         heat_section(report) if report["comparison"] else "",
         section(
-            "Score by attribute", plot(bucket_plot(parts), "large"), "F in each bucket; n: gold entities"
+            "Score by attribute",
+            plot(bucket_plot(parts), "large"),
+            "F in each bucket; n: gold entities",
         ),
         label_section(parts),
         pair_section(parts),

@@ -34,7 +34,8 @@ th.one { color: var(--one) !important; } th.two { color: var(--two) !important; 
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(24rem, 1fr)); gap: 1rem; }
 .pair section { margin: 0; }
 .wide { overflow-x: auto; }
-.plot { min-width: 20rem; } .plot.large { min-width: 54rem; } .plot svg { width: 100%; height: auto; display: block; }
+.plot { min-width: 20rem; } .plot.large { min-width: 54rem; }
+.plot svg { width: 100%; height: auto; display: block; }
 svg text { font-family: inherit !important; }
 table { border-collapse: collapse; width: 100%; font-size: .88rem;
   font-variant-numeric: tabular-nums; }

@@ -18,8 +18,10 @@ from .calibration import Calibration, fit_temperature, reliability
 from .marks import Rates
 
 GAP = 1e-6  # scores that are no further apart are never cut apart
-N_CUTS = 48  # thresholds that are tried where flat entities have to be chosen anew for each
-ROUNDS = 2  # over the labels, in the same case
+# Where flat entities have to be chosen anew for each threshold that is tried:
+N_CUTS = 48  # thresholds of all labels together
+N_LABEL_CUTS = 16  # thresholds of one label, in each round over the labels
+ROUNDS = 2
 DIGITS = 9  # of thresholds, that files keep
 
 
@@ -129,7 +131,7 @@ def best_threshold(candidates: Candidates) -> float:
         f_scores = 2 * cuts.hits / numpy.maximum(cuts.above + candidates.n_gold, 1)
         return float(cuts.thresholds[f_scores.argmax()])
     n_labels = len(candidates.gold_counts)
-    tried = thin(cuts)
+    tried = thin(cuts, N_CUTS)
     f_scores = [candidates.rates(numpy.full(n_labels, t)).f_score for t in tried]
     return float(tried[int(numpy.argmax(f_scores))])
 
@@ -177,7 +179,7 @@ def climb_labels(
     for _ in range(ROUNDS):
         before = best
         for i, own in cuts.items():
-            for threshold in thin(own):
+            for threshold in thin(own, N_LABEL_CUTS):
                 tried = result.copy()
                 tried[i] = threshold
                 f_score = candidates.rates(tried[:-1]).f_score
@@ -206,9 +208,9 @@ def make_cuts(
     return Cuts(thresholds, above, hits[above])
 
 
-def thin(cuts: Cuts) -> numpy.ndarray:
-    """At most N_CUTS thresholds, between which about equally many hits are.  (<= N_CUTS,)"""
-    wanted = numpy.linspace(0, cuts.hits.max(initial=0), N_CUTS)
+def thin(cuts: Cuts, size: int) -> numpy.ndarray:
+    """At most `size` of the thresholds, between which about equally many hits are, high to low."""
+    wanted = numpy.linspace(0, cuts.hits.max(initial=0), size)
     order = numpy.argsort(cuts.hits, kind="stable")
     places = numpy.searchsorted(cuts.hits[order], wanted).clip(max=len(order) - 1)
     return numpy.unique(cuts.thresholds[order[places]])[::-1]

@@ -72,7 +72,7 @@ def analyze_cli(
         facts = None
         if train:
             facts = training_facts(read_docs(train, vocab), output=where, spans_key=spans_key)
-    except (CorpusError, OSError, ImportError) as error:  # OSError: there is no such pipeline
+    except (CorpusError, OSError, ValueError, ImportError) as error:  # of spaCy: no such pipeline
         msg.fail("Nothing was analyzed", str(error), exits=1)
     report = make_report(
         systems,

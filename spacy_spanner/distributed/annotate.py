@@ -72,6 +72,8 @@ def watch(results: Iterator[Done], run: Run, *, progress: bool) -> Iterator[Done
     hide = None if progress else True
     with tqdm(total=sum(sizes.values()), initial=earlier, unit=" docs", disable=hide) as bar:
         for done in results:
+            if done.failure:
+                raise CorpusError(done.failure)
             words += done.words
             bar.set_postfix_str(f"{words / (time.perf_counter() - start):,.0f} words/s", False)
             bar.update(sizes[done.name])

@@ -33,7 +33,10 @@ class Annotator:
         self.nlp = nlp
         self.batch_size = batch_size
         self._errors: List[Exception] = []
-        nlp.set_error_handler(lambda name, pipe, docs, error: self._errors.append(error))
+        nlp.set_error_handler(self._note_error)  # type: ignore[arg-type]  # it may return
+
+    def _note_error(self, name: str, pipe: Any, docs: List[Doc], error: Exception) -> None:
+        self._errors.append(error)
 
     def __call__(self, records: Iterable[Record]) -> Iterator[Annotated]:
         """Batches are cut here, so that a result does not depend on the engine or on restarts."""

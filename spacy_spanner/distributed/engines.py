@@ -107,7 +107,7 @@ def run_ray(shards: List[Shard], settings: Settings, places: Places) -> Iterator
 
     if not ray.is_initialized():
         # an existing cluster refuses settings of a new one
-        own = {} if places.address else {"include_dashboard": False}
+        own: Dict[str, Any] = {} if places.address else {"include_dashboard": False}
         ray.init(places.address, log_to_driver=False, logging_level=logging.WARNING, **own)
     logging.getLogger("ray.data").setLevel(logging.WARNING)
     ray.data.DataContext.get_current().enable_progress_bars = False
@@ -148,7 +148,7 @@ def run_spark(shards: List[Shard], settings: Settings, places: Places) -> Iterat
         [(shard_to_json(shard),) for shard in shards], numSlices=len(shards)
     )
     data = spark.createDataFrame(rows, "shard string").mapInArrow(
-        annotate, "name string, docs long, words long, rejects long"
+        annotate, "name string, docs long, words long, rejects long, failure string"
     )
     for row in data.toLocalIterator():
         yield Done(**row.asDict())

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any, Iterable, Iterator, List, Optional, Protocol, Sequence, Tuple
+from typing import Any, Iterable, Iterator, List, Optional, Protocol, Sequence, Tuple, cast
 
 import torch
 from spacy.language import Language
 from thinc.api import Model
+from thinc.types import FloatsXd
 from thinc.util import torch2xp, xp2torch
 from torch import Tensor, nn
 
@@ -25,7 +26,8 @@ BUCKET = 2**24  # numbers that are sent at once: 64 MB
 class Parameter(Protocol):
     """A parameter wherever it lives. `key` is what the optimizer knows it by."""
 
-    key: Tuple[int, str]
+    @property
+    def key(self) -> Tuple[int, str]: ...
 
     def value(self) -> Tensor: ...
 
@@ -49,13 +51,13 @@ class ThincParameter:
         return xp2torch(self.node.get_param(self.name))
 
     def set_value(self, value: Tensor) -> None:
-        self.node.set_param(self.name, torch2xp(value))
+        self.node.set_param(self.name, cast(FloatsXd, torch2xp(value)))
 
     def gradient(self) -> Optional[Tensor]:
         return xp2torch(self.node.get_grad(self.name)) if self.node.has_grad(self.name) else None
 
     def set_gradient(self, gradient: Tensor) -> None:
-        self.node.set_grad(self.name, torch2xp(gradient))
+        self.node.set_grad(self.name, cast(FloatsXd, torch2xp(gradient)))
 
 
 @dataclass

@@ -92,7 +92,7 @@ class Trainer:
     def _steps(self) -> Iterator[Tuple[Dict[str, Any], Optional[bool]]]:
         settings, progress = self.settings, self.progress
         drop = settings["dropout"]
-        dropouts = constant(drop) if isinstance(drop, float) else drop
+        dropouts = iter(constant(drop) if isinstance(drop, float) else drop)
         losses: Dict[str, float] = {}
         begin = timer()
         for step, (epoch, batch) in enumerate(self._batches()):
@@ -232,7 +232,8 @@ class Trainer:
 
 def join_batches(batches: Iterable[Batch], count: int) -> Iterator[Batch]:
     """`count` batches of an epoch as one; the last of an epoch may hold fewer."""
-    epoch, joined, held = 0, [], 0
+    epoch, held = 0, 0
+    joined: List[Example] = []
     for epoch_of, batch in batches:
         if held and (held == count or epoch_of != epoch):
             yield epoch, joined

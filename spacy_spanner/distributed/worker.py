@@ -9,6 +9,7 @@ from typing import List, NamedTuple, Tuple
 
 from spacy.tokens import Doc
 
+from ..corpus.record import CorpusError
 from .annotation import Annotator, Row, make_row
 from .records import read_records
 from .shards import Shard
@@ -39,12 +40,13 @@ class Settings:
 
 
 class Done(NamedTuple):
-    """What became of a shard."""
+    """What became of a shard. `failure` says why it, and the run, had to stop."""
 
     name: str
-    docs: int
-    words: int
-    rejects: int
+    docs: int = 0
+    words: int = 0
+    rejects: int = 0
+    failure: str = ""
 
 
 def part_path(output: str, name: str, format: str) -> Path:
@@ -70,15 +72,17 @@ class Worker:
         again because it lost the answer."""
         target = part_path(self.settings.output, shard.name, self.settings.format)
         if target.exists():
-            return Done(shard.name, 0, 0, 0)
+            return Done(shard.name)
         nlp = self.annotator.nlp
         with nlp.memory_zone():  # the strings of a billion documents do not fit in memory
             content, rejects, done = self._annotate(shard)
-        if rejects:
-            folder = target.parent / REJECTS
-            folder.mkdir(exist_ok=True)
-            write_whole(folder / f"part-{shard.name}.jsonl", json_lines(rejects))
-        write_whole(target, content)  # last: from here on the shard counts as done
+        try:
+            if rejects:
+                path = target.parent / REJECTS / f"part-{shard.name}.jsonl"
+                write_whole(path, json_lines(rejects))
+            write_whole(target, content)  # last: from here on the shard counts as done
+        except CorpusError as error:  # told as a result: engines bury exceptions in their own
+            return Done(shard.name, failure=str(error))
         return done
 
     def _annotate(self, shard: Shard) -> Tuple[bytes, List[Row], Done]:

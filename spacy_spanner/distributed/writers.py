@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -11,6 +12,8 @@ from typing import Any, Callable, Dict, List
 
 from spacy.tokens import Doc, DocBin
 
+from ..corpus.record import CorpusError
+from ..errors import Errors
 from .annotation import Row
 
 FILE, RECORD, META = "file", "record", "meta"  # entries of `doc.user_data` in .spacy output
@@ -22,13 +25,17 @@ def write_whole(target: Path, content: bytes) -> None:
     two that write the same shard cannot meet."""
     part = target.with_name(f".{target.name}.{socket.gethostname()}.{os.getpid()}")
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
         with part.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, target)
-    finally:
-        part.unlink(missing_ok=True)
+    except OSError as error:  # no space, no right, no such place
+        with contextlib.suppress(OSError):
+            part.unlink()
+        reason = f"{target.name}: {error.strerror}"
+        raise CorpusError(Errors.S056.format(path=target.parent, reason=reason)) from error
 
 
 def json_lines(rows: List[Row]) -> bytes:

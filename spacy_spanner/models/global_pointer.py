@@ -30,6 +30,7 @@ class GlobalPointer(SpanModule):
     make_scorer: Called with width= and n_labels=; gives the module that scores pairs of tokens.
     loss: "multilabel" as in the paper, or its ablation "binary".
     max_width: Widest span to look at. Memory is then linear in the length of a row.
+    dropout: Of the token vectors, in training.
     """
 
     def __init__(
@@ -40,8 +41,10 @@ class GlobalPointer(SpanModule):
         make_scorer: Callable[..., nn.Module],
         loss: Loss = "multilabel",
         max_width: Optional[int] = None,
+        dropout: float = 0.0,
     ):
         super().__init__(width=width, n_labels=n_labels)
+        self.dropout = nn.Dropout(dropout)
         self.scorer = make_scorer(width=width, n_labels=n_labels)
         self.cell_loss = {"multilabel": multilabel_loss, "binary": binary_loss}[loss]
         self.max_width = max_width
@@ -51,7 +54,7 @@ class GlobalPointer(SpanModule):
         return None if self.max_width is None or self.max_width >= length else self.max_width
 
     def logits(self, tokens: Tokens) -> Tensor:
-        return self.scorer(tokens.x, self.band_width(tokens.x.shape[1]))  # (B, C, L, X)
+        return self.scorer(self.dropout(tokens.x), self.band_width(tokens.x.shape[1]))  # (B, C, L, X)
 
     def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
         width = self.band_width(encoded.x.shape[1])
@@ -112,6 +115,7 @@ def build_global_pointer(
     scale: bool = True,
     loss: Loss = "multilabel",
     max_width: Optional[int] = None,
+    dropout: float = 0.0,
     learn_rate_scale: float = 1.0,
 ) -> SpanTableModel:
     """Global Pointer over any tok2vec.
@@ -121,10 +125,11 @@ def build_global_pointer(
     scale: Divide products by the square root of `head_size`.
     loss: "multilabel", or "binary" for cross-entropy over cells.
     max_width: Widest span to look at; null for all.
+    dropout: Of the token vectors before the head.
     learn_rate_scale: Factor on the learning rate of the head; about 20 over a transformer.
     """
     scorer = partial(PairScorer, head_size=head_size, use_rope=use_rope, scale=scale)
-    return _build(tok2vec, scorer, loss, max_width, learn_rate_scale)
+    return _build(tok2vec, scorer, loss, max_width, dropout, learn_rate_scale)
 
 
 def build_efficient_global_pointer(
@@ -135,6 +140,7 @@ def build_efficient_global_pointer(
     type_input: TypeInput = "pointer",
     loss: Loss = "multilabel",
     max_width: Optional[int] = None,
+    dropout: float = 0.0,
     learn_rate_scale: float = 1.0,
 ) -> SpanTableModel:
     """Efficient Global Pointer over any tok2vec; options as for Global Pointer, and
@@ -148,7 +154,7 @@ def build_efficient_global_pointer(
         scale=scale,
         type_input=type_input,
     )
-    return _build(tok2vec, scorer, loss, max_width, learn_rate_scale)
+    return _build(tok2vec, scorer, loss, max_width, dropout, learn_rate_scale)
 
 
 def _build(
@@ -156,6 +162,7 @@ def _build(
     scorer: partial,
     loss: Loss,
     max_width: Optional[int],
+    dropout: float,
     learn_rate_scale: float,
 ) -> SpanTableModel:
     head_size = scorer.keywords["head_size"]
@@ -163,7 +170,9 @@ def _build(
         raise ValueError(Errors.S009.format(head_size=head_size))
     if max_width is not None and max_width < 1:
         raise ValueError(Errors.S010.format(max_width=max_width))
-    maker = partial(GlobalPointer, make_scorer=scorer, loss=loss, max_width=max_width)
+    maker = partial(
+        GlobalPointer, make_scorer=scorer, loss=loss, max_width=max_width, dropout=dropout
+    )
     return span_table_model(
         tok2vec, maker, flat=False, max_width=max_width, learn_rate_scale=learn_rate_scale
     )

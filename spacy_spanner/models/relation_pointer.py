@@ -13,7 +13,7 @@ import torch
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..contract import Decoded, Gold, SpanModule, Tokens, empty_decoded
 from ..errors import Errors
@@ -28,8 +28,8 @@ class RelationPointer(SpanModule):
 
     n_labels: Entity labels; with 0 there is no entity head, and the spans to link must be given.
     n_relations: Relation labels.
-    use_rope: Rotary position embedding in the entity head.
-    link_rope: The same in the links, which otherwise know no positions.
+    use_rope: Rotary position embedding in the entity head; the links know no positions.
+    dropout: Of the token vectors that all three heads read.
     sum_labels: Sum each loss over its labels, as in the paper's code, instead of the mean.
     max_width: Widest entity to look at.
     """
@@ -42,12 +42,13 @@ class RelationPointer(SpanModule):
         n_relations: int,
         head_size: int = 64,
         use_rope: bool = True,
-        link_rope: bool = False,
+        dropout: float = 0.0,
         sum_labels: bool = True,
         max_width: Optional[int] = None,
     ):
         super().__init__(width=width, n_labels=n_labels)
         self.n_relations, self.sum_labels = n_relations, sum_labels
+        self.dropout = nn.Dropout(dropout)
         scorer = partial(EfficientPairScorer, head_size=head_size, scale=True)
         self.entities: Optional[GlobalPointer] = None
         if n_labels:
@@ -57,8 +58,11 @@ class RelationPointer(SpanModule):
                 make_scorer=partial(scorer, use_rope=use_rope),
                 max_width=max_width,
             )
-        self.starts = scorer(width=width, n_labels=n_relations, use_rope=link_rope)
-        self.ends = scorer(width=width, n_labels=n_relations, use_rope=link_rope)
+        self.starts = scorer(width=width, n_labels=n_relations, use_rope=False)
+        self.ends = scorer(width=width, n_labels=n_relations, use_rope=False)
+
+    def encode(self, tokens: Tokens) -> Tokens:
+        return tokens.with_states(self.dropout(tokens.x))
 
     def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
         """The sum of the losses of the three heads."""
@@ -132,21 +136,21 @@ def build_relation_pointer(
     tok2vec: Model[List[Doc], List[Floats2d]],
     head_size: int = 64,
     use_rope: bool = True,
-    link_rope: bool = False,
+    dropout: float = 0.0,
     sum_labels: bool = True,
     max_width: Optional[int] = None,
     learn_rate_scale: float = 1.0,
 ) -> RelationModel:
     """Entities and relations over any tok2vec.
 
-    head_size: Width of queries and keys; even where one of the next two is set.
-    use_rope: Rotary position embedding in the entity head.
-    link_rope: The same in the links, so that they depend on the distance of the spans.
+    head_size: Width of queries and keys; even where `use_rope` is set.
+    use_rope: Rotary position embedding in the entity head; links have none.
+    dropout: Of the token vectors that the heads read.
     sum_labels: Sum each of the three losses over its labels; otherwise take the mean.
     max_width: Widest entity to look at; null for all.
     learn_rate_scale: Factor on the learning rate of the heads; about 20 over a transformer.
     """
-    if head_size < 1 or ((use_rope or link_rope) and head_size % 2):
+    if head_size < 1 or (use_rope and head_size % 2):
         raise ValueError(Errors.S009.format(head_size=head_size))
     if max_width is not None and max_width < 1:
         raise ValueError(Errors.S010.format(max_width=max_width))
@@ -154,7 +158,7 @@ def build_relation_pointer(
         RelationPointer,
         head_size=head_size,
         use_rope=use_rope,
-        link_rope=link_rope,
+        dropout=dropout,
         sum_labels=sum_labels,
         max_width=max_width,
     )

@@ -222,26 +222,27 @@ def test_loss_on_meta(relations, known):
 
 
 @pytest.mark.parametrize("use_rope", [True, False])
-@pytest.mark.parametrize("link_rope", [True, False])
-def test_positions_matter_only_where_asked_for(use_rope, link_rope):
-    module, tokens = make(use_rope=use_rope, link_rope=link_rope), make_tokens([4], D)
+def test_positions_matter_only_to_the_entity_head(use_rope):
+    module, tokens = make(use_rope=use_rope), make_tokens([4], D)
     order = torch.tensor([2, 0, 3, 1])
-    heads = [
-        (module.entities.scorer, use_rope),
-        (module.starts, link_rope),
-        (module.ends, link_rope),
-    ]
+    heads = [(module.entities.scorer, use_rope), (module.starts, False), (module.ends, False)]
     for scorer, knows_positions in heads:
         turned = scorer(tokens.x[:, order])
         plain = scorer(tokens.x)[:, :, order][:, :, :, order]
         assert torch.allclose(turned, plain, atol=1e-5) != knows_positions
 
 
+def test_dropout_only_in_training():
+    module, tokens = make(dropout=0.5), make_tokens(LENGTHS, D)
+    gold = make_relation_gold()
+    assert module.train()(tokens, gold) != module(tokens, gold)
+    assert module.eval()(tokens, gold) == make()(tokens, gold)
+
+
 @pytest.mark.parametrize(
     "option",
     [
         {"head_size": 3},
-        {"head_size": 3, "use_rope": False, "link_rope": True},
         {"head_size": 0},
         {"max_width": 0},
     ],

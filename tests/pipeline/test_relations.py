@@ -13,6 +13,7 @@ from thinc.api import Adam, Config, fix_random_seed
 
 from spacy_spanner.pipeline.relation_gold import Lost, RelationGold, row_relations
 from spacy_spanner.relations import Relation, get_relations, register_extensions
+from spacy_spanner.training_config import complete, join_config
 
 from ..systems import TOK2VEC
 
@@ -439,3 +440,19 @@ def test_long_documents_find_each_relation_once(nlp):
         assert {r[:2] for r in stored} | {r[3:5] for r in stored} <= entities
     finally:
         pipe.cfg.update(before)
+
+
+@pytest.mark.parametrize("output,entities", [(None, "spans_mine_f"), ("ents", "ents_f")])
+def test_training_config(output, entities):
+    config = complete(join_config(NAME, "hash", output=output, spans_key="mine", max_width=4))
+    assert config["components"][NAME]["model"]["max_width"] == 4
+    weights = config["training"]["score_weights"]
+    assert weights["rel_f"] == 1.0 and weights[entities] == 0.0
+    assert sum(weight or 0 for weight in weights.values()) == 1.0
+
+
+def test_wider_entities_than_the_limit_are_counted():
+    nlp = spacy.blank("en")
+    nlp.add_pipe(NAME, config={"model": {"max_width": 2, "tok2vec": TOK2VEC}})
+    with pytest.warns(UserWarning, match="2 of 10 gold spans cannot be learned: 2 wider than"):
+        nlp.initialize(lambda: make_examples(nlp))

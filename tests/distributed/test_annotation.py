@@ -1,0 +1,436 @@
+"""Annotation in shards: the same results from any format, and after any stop."""
+
+import csv
+import io
+import json
+import multiprocessing
+import os
+import random
+import resource
+import signal
+import time
+from pathlib import Path
+
+import pytest
+import spacy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin, Span, SpanGroup
+
+from spacy_spanner.corpus.record import CorpusError
+from spacy_spanner.distributed.annotate import annotate
+from spacy_spanner.distributed.annotation import Annotator, entities_of
+from spacy_spanner.distributed.engines import Places
+from spacy_spanner.distributed.inputs import InputFile, find_inputs
+from spacy_spanner.distributed.records import Record, read_records
+from spacy_spanner.distributed.shards import cut_files
+from spacy_spanner.distributed.worker import Settings, Worker
+from spacy_spanner.relations import StoredRelation, set_relations
+
+from ..systems import TEXTS
+from .small import COMMAND, contents, left_over, start, write_jsonl
+
+VOCAB = spacy.blank("en").vocab
+
+
+def make_settings(pipeline, output, **changes):
+    values = {
+        "model": str(pipeline),
+        "output": str(output),
+        "format": "jsonl",
+        "text_field": "text",
+        "sources": (),
+        "relations": False,
+        "batch_size": 4,
+    }
+    return Settings(**{**values, **changes})
+
+
+def run(inputs, pipeline, output, *, shard_size=5, places=None, engine="local", **changes):
+    options = {name: changes.pop(name) for name in ("stdin", "input_format") if name in changes}
+    return annotate(
+        [str(name) for name in inputs],
+        make_settings(pipeline, output, **changes),
+        shard_size=shard_size,
+        places=places,
+        engine=engine,
+        **options,
+    )
+
+
+def rows(folder):
+    return [json.loads(line) for part in contents(folder).values() for line in part.splitlines()]
+
+
+def rejects(folder):
+    files = sorted((Path(folder) / "rejects").glob("*"))
+    return [json.loads(line) for path in files for line in path.read_text("utf8").splitlines()]
+
+
+# Reading
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=8), max_size=12),
+    st.integers(1, 5),
+    st.sampled_from(["jsonl", "csv", "text", "parquet"]),
+)
+def test_shards_hold_every_record_once(tmp_path_factory, texts, size, format):
+    """Cutting and reading is the inverse of writing, also with line ends inside a quoted text."""
+    path = tmp_path_factory.mktemp("cut") / "file"
+    if format == "csv":
+        buffer = io.StringIO(newline="")
+        writer = csv.writer(buffer)
+        writer.writerows([["id", "text"], *([i, text] for i, text in enumerate(texts))])
+        path.write_bytes(buffer.getvalue().encode())
+    elif format == "jsonl":
+        path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    elif format == "text":
+        texts = [text.replace("\n", " ").replace("\r", " ").lstrip("\ufeff") for text in texts]
+        path.write_bytes("".join(text + "\n" for text in texts).encode())
+    else:
+        pytest.importorskip("pyarrow")
+        import pyarrow.parquet
+
+        table = pyarrow.table({"text": pyarrow.array(texts, pyarrow.string())})
+        pyarrow.parquet.write_table(table, path, row_group_size=2)
+    shards = cut_files([InputFile("file", str(path), format)], size)
+    assert all(shard.count == size for shard in shards[:-1])
+    found = [record for shard in shards for record in read_records(shard, VOCAB, text_field="text")]
+    assert [record.reason for record in found] == [None] * len(texts)
+    assert [record.text for record in found] == texts
+    assert [record.number for record in found] == list(range(1, len(texts) + 1))
+
+
+def test_all_formats_give_the_same_entities(pipeline, tmp_path):
+    pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    nlp = spacy.blank("en")
+    jsonl = write_jsonl(tmp_path / "a.jsonl", 7)
+    items = [json.loads(line) for line in jsonl.read_text().splitlines()]
+    texts = [item["text"] for item in items]
+    (tmp_path / "a.txt").write_text("\n".join(texts))
+    with (tmp_path / "a.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["id", "text"], *([i, text] for i, text in enumerate(texts))])
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(items), tmp_path / "a.parquet")
+    docs = [nlp.make_doc(text) for text in texts]
+    for i, doc in enumerate(docs):
+        doc.user_data["doc"] = f"no. {i}"
+    DocBin(docs=docs, store_user_data=True).to_disk(tmp_path / "a.spacy")
+    found = {}
+    for path in sorted(tmp_path.glob("a.*")):
+        out = tmp_path / f"out-{path.suffix}"
+        run([path], pipeline, out)
+        found[path.suffix] = rows(out)
+    facts = {k: [(r["text"], r["entities"]) for r in v] for k, v in found.items()}
+    assert len(facts) == 5 and all(fact == facts[".jsonl"] for fact in facts.values())
+    assert any(row["entities"] for row in found[".jsonl"])
+    assert [row["meta"] for row in found[".jsonl"]] == [{"id": i} for i in range(7)]
+    assert found[".csv"][3]["meta"] == {"id": "3"} and found[".txt"][3]["meta"] == {}
+    assert found[".parquet"][3]["meta"] == {"id": 3}
+    assert found[".spacy"][3]["meta"] == {"doc": "no. 3"}
+
+
+def test_output_formats_agree(pipeline, tmp_path):
+    pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    path = write_jsonl(tmp_path / "a.jsonl", 7)
+    for format in ("jsonl", "parquet", "spacy"):
+        run([path], pipeline, tmp_path / format, format=format)
+    expected = rows(tmp_path / "jsonl")
+    parquet = [
+        row
+        for part in sorted((tmp_path / "parquet").glob("part-*"))
+        for row in pyarrow.parquet.read_table(part).to_pylist()
+    ]
+    for row, want in zip(parquet, expected, strict=True):
+        assert json.loads(row.pop("meta")) == want.pop("meta")
+        assert row.pop("relations") is None
+        for found in row["entities"]:
+            found["score"] = round(found["score"], 4)
+        assert row == want
+    docs = [
+        doc
+        for part in sorted((tmp_path / "spacy").glob("part-*"))
+        for doc in DocBin().from_disk(part).get_docs(VOCAB)
+    ]
+    for doc, want in zip(docs, expected, strict=True):
+        assert entities_of(doc, []) == want["entities"]
+        data = doc.user_data
+        assert (data["record"], data["file"]) == (want["record"], want["file"])
+        assert data["meta"] == {"id": want["record"] - 1}
+
+
+def test_files_are_found_once_and_in_order(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("b.txt", "a.jsonl", "sub/c.csv", "sub/note.md", "out/part-1.jsonl"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("")
+    options = {"format": "auto", "output": Path("out"), "stdin": io.BytesIO()}
+    names = [file.name for file in find_inputs(["b.txt", ".", "*.txt"], **options)]
+    assert names == ["b.txt", "a.jsonl", "sub/c.csv"]
+    assert [f.name for f in find_inputs(["**/*.csv"], **options)] == ["sub/c.csv"]
+    for given_name, code in [("none*", "S029"), ("out", "S029"), ("sub/note.md", "S050")]:
+        with pytest.raises(CorpusError, match=code):
+            find_inputs([given_name], **options)
+    as_text = find_inputs(["sub/note.md"], **{**options, "format": "text"})
+    assert as_text[0].format == "text"
+
+
+# Rejects
+
+
+@Language.component("spanner_test_fails_on_boom")
+def fail_on_boom(doc):
+    if "boom" in doc.text:
+        raise RuntimeError("it went off")
+    return doc
+
+
+def test_bad_records_are_told_and_the_run_goes_on(pipeline, tmp_path):
+    path = tmp_path / "a.jsonl"
+    good = json.dumps({"text": TEXTS[0]}).encode()
+    lines = [good, b"{", b"[1]", b'{"body": "x"}', b'{"text": 3}', b'{"text": "\xff"}', b"", good]
+    lines += [b'{"text": "x", "n": NaN}', b'{"text": "\\ud800"}', b'{"text": "' + b"x" * 2000000]
+    lines[-1] += b'"}'
+    path.write_bytes(b"\n".join([*lines, good]))
+    totals = run([path], pipeline, tmp_path / "out", shard_size=4)
+    assert totals.docs == 3 and totals.rejects == 8
+    assert [row["record"] for row in rows(tmp_path / "out") if "text" in row][:3] == [1, 8, 12]
+    reasons = {row["record"]: row["reason"] for row in rejects(tmp_path / "out")}
+    assert list(reasons) == [2, 3, 4, 5, 6, 9, 10, 11]
+    parts = ["not JSON", "expected an object", "no field 'text'", "must be a text", "not UTF-8"]
+    parts += ["cannot be kept", "surrogate", "E088"]
+    for reason, part in zip(reasons.values(), parts, strict=True):
+        assert part in reason
+    assert all(row["file"] == str(path) for row in rejects(tmp_path / "out"))
+
+
+def test_csv_rows_with_other_columns_are_rejected(pipeline, tmp_path):
+    (tmp_path / "a.csv").write_text('body,n\n"a\nb",1\nx\n\nc,3\n')
+    run([tmp_path / "a.csv"], pipeline, tmp_path / "out", text_field="body", shard_size=1)
+    found = [(row["text"], row["meta"]) for row in rows(tmp_path / "out") if "text" in row]
+    assert found == [("a\nb", {"n": "1"}), ("c", {"n": "3"})]
+    assert [row["record"] for row in rejects(tmp_path / "out")] == [2]
+
+
+def test_a_document_that_breaks_the_pipeline_takes_no_other_with_it(pipeline):
+    nlp = spacy.load(pipeline)
+    nlp.add_pipe("spanner_test_fails_on_boom", last=True)
+    texts = [*TEXTS[:2], "boom", TEXTS[3]]
+    records = [Record(i, text) for i, text in enumerate(texts)]
+    found = list(Annotator(nlp, batch_size=4)(records))
+    assert [result.reason for result in found] == [None, None, "RuntimeError: it went off", None]
+    plain = spacy.load(pipeline)
+    for result in found:
+        if result.doc is not None:
+            expected = entities_of(plain(result.record.text), [])
+            assert entities_of(result.doc, []) == expected
+
+
+# Rows
+
+
+def test_entities_name_their_source_and_score():
+    doc = Doc(VOCAB, words=["a", "bb", "c"], spaces=[True, True, False])
+    spans = [Span(doc, 0, 2, "X"), Span(doc, 1, 2, "Y")]
+    doc.spans["sc"] = SpanGroup(doc, spans=spans, attrs={"scores": [0.5, 0.123456]})
+    doc.spans["ents"] = SpanGroup(doc, spans=spans[:1], attrs={"scores": [0.5]})
+    doc.spans["plain"] = SpanGroup(doc, spans=spans[1:])
+    doc.set_ents(spans[:1])
+    ent = {"start": 0, "end": 4, "label": "X", "score": 0.5, "source": "ents"}
+    inner = {"start": 2, "end": 4, "label": "Y", "score": 0.1235, "source": "sc"}
+    plain = {**inner, "score": None, "source": "plain"}
+    assert entities_of(doc, []) == [ent, plain, {**ent, "source": "sc"}, inner]
+    assert entities_of(doc, ["ents"]) == [ent]
+    assert entities_of(doc, ["sc"]) == [{**ent, "source": "sc"}, inner]
+
+
+@Language.component("spanner_test_relates")
+def relate(doc):
+    if len(doc) > 1:
+        set_relations(doc, [StoredRelation(0, 1, "A", 1, 2, "B", "near", 0.25)])
+    return doc
+
+
+def test_relations_are_written_in_characters(pipeline, tmp_path):
+    nlp = spacy.load(pipeline)
+    nlp.add_pipe("spanner_test_relates")
+    nlp.to_disk(tmp_path / "model")
+    (tmp_path / "a.txt").write_text("Ada came\nx\n")
+    run([tmp_path / "a.txt"], tmp_path / "model", tmp_path / "out", relations=True)
+    first, second = rows(tmp_path / "out")
+    head, tail = {"start": 0, "end": 3, "label": "A"}, {"start": 4, "end": 8, "label": "B"}
+    relation = {"head": head, "tail": tail, "label": "near", "score": 0.25}
+    assert first["relations"] == [relation] and second["relations"] == []
+    pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    run([tmp_path / "a.txt"], tmp_path / "model", tmp_path / "p", relations=True, format="parquet")
+    table = pyarrow.parquet.read_table(next((tmp_path / "p").glob("part-*")))
+    assert table["relations"].to_pylist() == [[relation], []]
+
+
+# Stops
+
+
+def in_child(function, *args):
+    """Run in a forked process, which can be killed and limited."""
+    process = multiprocessing.get_context("fork").Process(target=function, args=args)
+    process.start()
+    return process
+
+
+def test_killed_runs_end_with_the_same_bytes(pipeline, tmp_path):
+    path = write_jsonl(tmp_path / "a.jsonl", 200)
+    run([path], pipeline, tmp_path / "clean")
+    expected = contents(tmp_path / "clean")
+    assert len(expected) == 40
+    generator = random.Random(0)
+    for _ in range(3):
+        process = in_child(run, [path], pipeline, tmp_path / "out")
+        kill_at_work(process.pid, tmp_path / "out", generator, process.is_alive)
+        process.join()
+        found = contents(tmp_path / "out")
+        assert 0 < len(found) < len(expected) and found.items() <= expected.items()
+    times = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "out").glob("part-*")}
+    totals = run([path], pipeline, tmp_path / "out")
+    assert contents(tmp_path / "out") == expected and not left_over(tmp_path / "out")
+    assert totals.earlier == len(times)
+    kept = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "out").glob("part-*")}
+    assert times.items() <= kept.items()  # finished shards were not written again
+
+
+def kill_at_work(pid, out, generator, is_alive):
+    """SIGKILL when a few more shards are there than before, and a moment has passed."""
+    goal = len(contents(out)) + generator.randrange(1, 8)
+    while len(contents(out)) < goal:
+        assert is_alive()
+        time.sleep(0.002)
+    time.sleep(generator.uniform(0, 0.02))
+    assert is_alive()
+    os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_process,kills", [(1, 20), (2, 5)])
+def test_command_killed_again_and_again_gives_the_same_bytes(pipeline, tmp_path, n_process, kills):
+    path = write_jsonl(tmp_path / "a.jsonl", 4000)
+    args = [*COMMAND, "annotate", path, "-m", pipeline, "--shard-size", 20, "-b", 8]
+    clean = start(*args, "-o", tmp_path / "clean")
+    clean.communicate(timeout=300)
+    assert clean.returncode == 0
+    expected = contents(tmp_path / "clean")
+    generator, counts, out = random.Random(n_process), [], tmp_path / "out"
+    for _ in range(kills):
+        process = start(*args, "-o", out, "-n", n_process)
+        kill_at_work(process.pid, out, generator, lambda process=process: process.poll() is None)
+        process.wait()
+        process.stdout.close()
+        counts.append(len(contents(out)))
+    assert counts[-1] < len(expected) and len(set(counts)) == kills
+    last = start(*args, "-o", out, "-n", n_process)
+    text, _ = last.communicate(timeout=300)
+    assert last.returncode == 0, text
+    assert contents(out) == expected and not left_over(out)
+
+
+def limited_run(limit, *args):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    try:
+        run(*args)
+    except CorpusError as error:
+        os._exit(3 if "S056" in str(error) and "cannot be written" in str(error) else 4)
+
+
+def test_full_disk_leaves_no_broken_shard(pipeline, tmp_path):
+    path = write_jsonl(tmp_path / "a.jsonl", 20)
+    with path.open("a") as file:
+        file.write(json.dumps({"text": "Ada came. " * 2000}) + "\n")
+    process = in_child(limited_run, 15000, [path], pipeline, tmp_path / "out")
+    process.join()
+    assert process.exitcode == 3
+    assert len(contents(tmp_path / "out")) == 4 and not left_over(tmp_path / "out")
+    run([path], pipeline, tmp_path / "clean")
+    run([path], pipeline, tmp_path / "out")
+    assert contents(tmp_path / "out") == contents(tmp_path / "clean")
+
+
+def test_unwritable_place(pipeline, tmp_path):
+    path = write_jsonl(tmp_path / "a.jsonl", 2)
+    (tmp_path / "file").write_text("")
+    for output in ("file", "file/out"):
+        with pytest.raises(CorpusError, match="cannot be written"):
+            run([path], pipeline, tmp_path / output)
+
+
+def test_another_run_in_the_folder_is_refused(pipeline, tmp_path):
+    path = write_jsonl(tmp_path / "a.jsonl", 6)
+    out = tmp_path / "out"
+    run([path], pipeline, out)
+    for change in ({"batch_size": 3}, {"shard_size": 6}, {"format": "spacy"}, {"sources": ("x",)}):
+        with pytest.raises(CorpusError, match=f"S051.*{next(iter(change))}"):
+            run([path], pipeline, out, **change)
+    assert run([path], pipeline, out, threads=1).earlier == 2  # says nothing about the result
+    expected = contents(out)
+    write_jsonl(path, 7)
+    with pytest.raises(CorpusError, match=r"S051.*inputs"):
+        run([path], pipeline, out)
+    assert contents(out) == expected
+    (out / "manifest.json").write_text("{}")
+    with pytest.raises(CorpusError, match="S053"):
+        run([path], pipeline, out)
+    (out / "manifest.json").unlink()
+    with pytest.raises(CorpusError, match="S052"):
+        run([path], pipeline, out)
+
+
+def test_changed_or_missing_pipeline_is_refused(pipeline, tmp_path):
+    path = write_jsonl(tmp_path / "a.jsonl", 2)
+    nlp = spacy.load(pipeline)
+    nlp.to_disk(tmp_path / "model")
+    run([path], tmp_path / "model", tmp_path / "out")
+    nlp.to_disk(tmp_path / "model")
+    with pytest.raises(CorpusError, match=r"S051.*pipeline"):
+        run([path], tmp_path / "model", tmp_path / "out")
+    with pytest.raises(CorpusError, match="neither"):
+        run([path], "no_such_pipeline", tmp_path / "other")
+
+
+def test_standard_input_is_kept_for_the_next_start(pipeline, tmp_path):
+    text = "\n".join(TEXTS).encode()
+    path = tmp_path / "a.txt"
+    path.write_bytes(text)
+    run([path], pipeline, tmp_path / "file")
+    run(["-"], pipeline, tmp_path / "out", stdin=io.BytesIO(text))
+    found, expected = rows(tmp_path / "out"), rows(tmp_path / "file")
+    assert [{**row, "file": str(path)} for row in found] == expected
+    next((tmp_path / "out").glob("part-*")).unlink()
+    assert run(["-"], pipeline, tmp_path / "out", stdin=io.BytesIO(text)).docs == 4
+    with pytest.raises(CorpusError, match="standard input"):
+        run(["-"], pipeline, tmp_path / "out", stdin=io.BytesIO(text + b"x"))
+    with pytest.raises(CorpusError, match="S050"):
+        run(["-"], pipeline, tmp_path / "x", stdin=io.BytesIO(), input_format="parquet")
+
+
+def test_a_finished_shard_is_not_done_again(pipeline, tmp_path):
+    """As when an engine repeats a task whose answer was lost."""
+    path = write_jsonl(tmp_path / "a.jsonl", 3)
+    run([path], pipeline, tmp_path / "out")
+    shards = cut_files([InputFile(str(path), str(path), "jsonl")], 5)
+    worker = Worker(make_settings(pipeline, tmp_path / "out"))
+    assert [worker(shard).docs for shard in shards] == [0]
+
+
+@pytest.mark.slow
+def test_several_processes_give_the_same_bytes(pipeline, tmp_path):
+    path = write_jsonl(tmp_path / "a.jsonl", 12)
+    run([path], pipeline, tmp_path / "one")
+    totals = run([path], pipeline, tmp_path / "two", places=Places(2))
+    assert totals.docs == 12 and totals.words > 12
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")

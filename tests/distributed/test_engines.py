@@ -1,0 +1,143 @@
+"""Ray and Spark: the same bytes as this process, whatever happens to a worker."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from spacy_spanner.corpus.record import CorpusError
+from spacy_spanner.distributed.annotate import annotate
+from spacy_spanner.distributed.engines import RayWorker, shard_from_json, shard_to_json
+from spacy_spanner.distributed.inputs import InputFile
+from spacy_spanner.distributed.shards import cut_files
+
+from .small import COMMAND, contents, left_over, start, write_jsonl
+from .test_annotation import make_settings, run
+
+needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
+needs_spark = pytest.mark.skipif(
+    find_spec("pyspark") is None or not shutil.which("java"), reason="needs PySpark and Java"
+)
+
+
+def test_shards_travel_as_json(tmp_path):
+    path = write_jsonl(tmp_path / "a.jsonl", 7)
+    for shard in cut_files([InputFile("a", str(path), "jsonl")], 3):
+        assert shard_from_json(shard_to_json(shard)) == shard
+
+
+def test_an_actor_is_the_same_worker(pipeline, tmp_path):
+    path = write_jsonl(tmp_path / "a.jsonl", 7)
+    run([path], pipeline, tmp_path / "local")
+    (tmp_path / "actor").mkdir()
+    worker = RayWorker(make_settings(pipeline, tmp_path / "actor"))
+    shards = cut_files([InputFile(str(path), str(path), "jsonl")], 5)
+    done = [worker({"shard": [shard_to_json(shard)]}) for shard in shards]
+    assert [batch["docs"] for batch in done] == [[5], [2]]
+    assert contents(tmp_path / "actor") == contents(tmp_path / "local")
+
+
+@pytest.mark.parametrize("engine,module", [("ray", "ray"), ("spark", "pyspark.sql")])
+def test_missing_engines_are_told(pipeline, tmp_path, monkeypatch, engine, module):
+    monkeypatch.setitem(sys.modules, module, None)
+    path = write_jsonl(tmp_path / "a.jsonl", 1)
+    with pytest.raises(CorpusError, match=f"spacy-spanner\\[{engine}\\]"):
+        annotate([str(path)], make_settings(pipeline, tmp_path / "out"), engine=engine)
+
+
+def descendants(pid):
+    """Process ids below a process, with their command lines."""
+    parents, commands = {}, {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                status = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+                commands[int(entry.name)] = (entry / "cmdline").read_text()
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            parents[int(entry.name)] = int(status[1])
+    found, level = [], {pid}
+    while level:
+        level = {child for child, parent in parents.items() if parent in level}
+        found += level
+    return {child: commands[child] for child in found}
+
+
+def actors_of(pid):
+    return sorted(p for p, command in descendants(pid).items() if command.startswith("ray::MapW"))
+
+
+def annotate_by_ray(path, pipeline, output, *args):
+    options = ("-m", pipeline, "-o", output, "--shard-size", 20, "-b", 4, "-e", "ray")
+    return start(*COMMAND, "annotate", path, *options, *args)
+
+
+@needs_ray
+@pytest.mark.slow
+def test_killed_actor_loses_and_doubles_nothing(pipeline, tmp_path):
+    path = write_jsonl(tmp_path / "a.jsonl", 6000)
+    run([path], pipeline, tmp_path / "local", shard_size=20)
+    out = tmp_path / "out"
+    process = annotate_by_ray(path, pipeline, out, "--actors", 2)
+    while len(contents(out)) < 10:
+        assert process.poll() is None, process.stdout.read()
+        time.sleep(0.05)
+    actors = actors_of(process.pid)
+    assert len(actors) == 2
+    os.kill(actors[0], signal.SIGKILL)
+    at_kill = len(contents(out))
+    text, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, text
+    assert 10 <= at_kill < 300
+    assert contents(out) == contents(tmp_path / "local")
+
+
+@needs_ray
+@pytest.mark.slow
+def test_two_nodes(pipeline, tmp_path):
+    from ray.cluster_utils import Cluster
+
+    path = write_jsonl(tmp_path / "a.jsonl", 400)
+    run([path], pipeline, tmp_path / "local", shard_size=20)
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    try:
+        cluster.add_node(num_cpus=1)
+        args = ("--actors", 2, "--address", cluster.address)
+        process = annotate_by_ray(path, pipeline, tmp_path / "out", *args)
+        text, _ = process.communicate(timeout=300)
+    finally:
+        cluster.shutdown()
+    assert process.returncode == 0, text
+    assert contents(tmp_path / "out") == contents(tmp_path / "local")
+
+
+@needs_ray
+@pytest.mark.slow
+def test_what_stops_an_actor_is_told(pipeline, tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text("{\n")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "rejects").write_text("in the way")
+    process = annotate_by_ray(path, pipeline, tmp_path / "out")
+    text, _ = process.communicate(timeout=300)
+    assert process.returncode == 1
+    assert "cannot be written" in " ".join(text.split()) and "Traceback" not in text
+    assert not contents(tmp_path / "out")
+
+
+@needs_spark
+@pytest.mark.slow
+def test_spark_gives_the_same_bytes(pipeline, tmp_path):
+    path = write_jsonl(tmp_path / "a.jsonl", 60)
+    run([path], pipeline, tmp_path / "local")
+    totals = run([path], pipeline, tmp_path / "out", engine="spark")
+    assert totals.docs == 60
+    assert contents(tmp_path / "out") == contents(tmp_path / "local")
+    assert not left_over(tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["shards"]

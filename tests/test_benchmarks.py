@@ -1,0 +1,109 @@
+"""The benchmark harness: what it plans, what it keeps, and the page it writes."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import spacy
+from spacy.tokens import Doc, Span
+
+from benchmarks.accuracy import plan, score
+from benchmarks.data import width_of
+from benchmarks.report import accuracy_section, best_runs, by_corpus, speed_section
+from benchmarks.results import append, load, read_lines, run_key
+from benchmarks.speed import ALONE, long_documents, ratios
+from benchmarks.systems import LEARN_RATES, SYSTEMS, make_config
+
+ROOT = Path(__file__).parent.parent
+
+
+def record(system, f, *, learn_rate=0.001, seed=0):
+    return {
+        "dataset": "conll04",
+        "encoder": "vectors",
+        "system": system,
+        "learn_rate": learn_rate,
+        "seed": seed,
+        "steps": 10,
+        "p": f,
+        "r": f,
+        "f": f,
+        "train_words_per_second": 100,
+        "predict_words_per_second": 200,
+        "size_mb": 3.0,
+        "peak_mb": 50,
+        "seconds": 9.0,
+        "commit": "abc",
+    }
+
+
+def test_plan_gives_every_system_the_same_grid():
+    grid = plan(["conll04", "genia"], ["ner", "global_pointer"], None, [0, 1], 0)
+    assert len(grid) == 4
+    for runs in grid:
+        assert [run.learn_rate for run in runs] == LEARN_RATES[runs[0].encoder]
+        assert {run.seed for run in runs} == {0}
+    assert {run.steps for runs in plan(["demo"], ["ner"], "hash", [0], 7) for run in runs} == {7}
+
+
+def test_finished_runs_are_found_again(tmp_path):
+    path = tmp_path / "new" / "results.jsonl"
+    first, second = record("ner", 50.0), record("ner", 60.0, learn_rate=0.002)
+    append(path, first)
+    append(path, second)
+    assert read_lines(path) == [first, second]
+    assert load(path)[run_key(second)]["f"] == 60.0
+
+
+def test_table_takes_the_best_learning_rate_and_all_its_seeds():
+    runs = [record("ner", 50.0), record("ner", 60.0, learn_rate=0.002)]
+    runs += [record("ner", 64.0, learn_rate=0.002, seed=1), record("global_pointer", 70.0)]
+    chosen = best_runs(runs)
+    assert [run["f"] for run in chosen["ner"]] == [60.0, 64.0]
+    [(dataset, encoder, steps, own)] = by_corpus(runs)
+    text = accuracy_section(dataset, encoder, steps, own)
+    assert "62.0 ± 2.8" in text and "| `global_pointer` | 70.0 | 70.0 | 70.0 | 1 |" in text
+
+
+def test_ratios_are_medians_over_rounds():
+    times = {ALONE: [1.0, 1.0, 4.0], "ner": [2.0, 4.0, 8.0]}
+    assert ratios(times, times[ALONE]) == {ALONE: 1.0, "ner": 0.5}
+    assert speed_section([]) == ""
+
+
+def test_score_counts_nested_gold():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("entity_ruler").add_patterns([{"label": "ORG", "pattern": "a b"}])
+    doc = Doc(nlp.vocab, words=["a", "b", "c"])
+    doc.spans["sc"] = [Span(doc, 0, 2, label="ORG"), Span(doc, 1, 2, label="LOC")]
+    scores = score(nlp, [doc])
+    assert (scores["p"], scores["r"]) == (100.0, 50.0)
+    assert width_of([doc]) == 2
+
+
+def test_long_and_short_documents_have_the_same_words():
+    nlp = spacy.blank("en")
+    docs = [Doc(nlp.vocab, words=["a", "b", "c"])]
+    [long], short = long_documents(docs, total=50, short=20)
+    assert [t.text for t in long] == [t.text for doc in short for t in doc]
+    assert len(long) == 50 and len(short) == 3
+
+
+@pytest.mark.parametrize("nested", [True, False])
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_every_system_has_a_config(system, nested):
+    config = make_config(system, "hash", lang="en", nested=nested, max_width=5)
+    nlp = spacy.util.load_model_from_config(config, auto_fill=True)
+    assert nlp.pipe_names[0] == "tok2vec" or SYSTEMS[system].encoders != ("hash",)
+
+
+@pytest.mark.slow
+def test_quick_form_runs(tmp_path):
+    command = [sys.executable, "-m", "benchmarks", "quick", "--folder", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True)
+    runs = read_lines(tmp_path / "results.jsonl")
+    assert {run["system"] for run in runs} == {"spancat", "global_pointer"}
+    [speeds] = read_lines(tmp_path / "speed.jsonl")
+    assert speeds["predict"][ALONE] == 1.0 and json.dumps(speeds)
