@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Iterator, NamedTuple, Optional, Sequence
 
@@ -45,6 +46,9 @@ def annotate(
         files = find_inputs(
             inputs, format=input_format, output=output, stdin=stdin or sys.stdin.buffer
         )
+        formats = {settings.format, *(file.format for file in files)}
+        if "parquet" in formats and find_spec("pyarrow") is None:
+            raise CorpusError(Errors.S055.format(engine="PyArrow", extra="parquet"))
         run = open_run(settings, files, shard_size=shard_size)
     except (FileExistsError, NotADirectoryError, PermissionError) as error:
         raise CorpusError(Errors.S056.format(path=output, reason=error)) from error

@@ -106,20 +106,25 @@ def run_ray(shards: List[Shard], settings: Settings, places: Places) -> Iterator
         raise CorpusError(Errors.S055.format(engine="Ray", extra="ray")) from error
 
     if not ray.is_initialized():
-        # an existing cluster refuses settings of a new one
+        # An existing cluster refuses settings of a new one; without an address Ray would join any
+        # cluster it finds on this machine.
         own: Dict[str, Any] = {} if places.address else {"include_dashboard": False}
-        ray.init(places.address, log_to_driver=False, logging_level=logging.WARNING, **own)
+        address = places.address or "local"
+        ray.init(address, log_to_driver=False, logging_level=logging.WARNING, **own)
     logging.getLogger("ray.data").setLevel(logging.WARNING)
     ray.data.DataContext.get_current().enable_progress_bars = False
+    on_gpu = settings.gpu_id >= 0
+    # Ray shows each actor the device it may use, and no other.
+    settings = replace(one_thread(settings), gpu_id=0 if on_gpu else -1)
     rows = [{"shard": shard_to_json(shard)} for shard in shards]
     # A block of its own for each shard: it is what an actor gets, and what is repeated.
     data = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
         RayWorker,
-        fn_constructor_args=[one_thread(settings)],
+        fn_constructor_args=[settings],
         batch_size=1,
         compute=ray.data.ActorPoolStrategy(size=min(places.workers, len(shards))),
         num_cpus=1,
-        num_gpus=1 if settings.gpu_id >= 0 else 0,
+        num_gpus=1 if on_gpu else 0,
     )
     for row in data.iter_rows():
         yield Done(**{name: row[name] for name in Done._fields})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from itertools import islice
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
@@ -10,35 +9,27 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tupl
 import numpy
 from spacy.errors import Errors as SpacyErrors
 from spacy.language import Language
-from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc
-from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.training import Example, validate_get_examples
 from spacy.vocab import Vocab
-from thinc.api import Model, Optimizer, set_dropout_rate
+from thinc.api import Model
 
 from ..batch import DOC, SpanBatch, SpanPrediction
-from ..errors import Errors, Warnings
+from ..errors import Warnings
 from ..overlaps import RULES
 from ..scorers import score_span_table
-from ..words import word_keys
-from .gold import TOO_WIDE, read_gold, row_gold, span_keys
+from .base import OUTPUTS, PROBABILITY, TablePipe, reasons_of
+from .gold import TOO_WIDE, read_gold, row_gold
 from .outputs import calibrate, flatten_prediction, write_ents, write_spans
-from .rows import cut_rows
 
-OUTPUTS = ("spans", "ents", "both")
 SAMPLE_SIZE = 500  # examples a head may look at before training
 
 
-def show_words(pipes: Iterable[Any], get_examples: Callable[[], Iterable[Example]]) -> None:
-    """Show the words of the training data to those layers of the components that ask for them."""
-    models = [pipe.model for pipe in pipes if isinstance(getattr(pipe, "model", None), Model)]
-    for node in (node for model in models for node in model.walk()):
-        if "learn_words" in node.attrs:
-            node.attrs["learn_words"](node, (eg.predicted for eg in get_examples()))
-
-
-class SpanTablePipe(TrainablePipe):
+class SpanTablePipe(TablePipe):
     """Finds labelled spans with any span-table model and writes them to a document."""
+
+    model_name = "span_table"
+    new_counts = Counter
 
     def __init__(
         self,
@@ -95,30 +86,15 @@ class SpanTablePipe(TrainablePipe):
             "pack_sentences": pack_sentences,
             "max_cells": max_cells,
         }
-        self._check_settings()
-        self._warned_of_gold = False
-
-    def _check_settings(self) -> None:
-        if self.model.name != "span_table":
-            raise ValueError(Errors.S008.format(name=self.name))
-        cfg = self.cfg
-        checks = [
-            ("output", cfg["output"] in OUTPUTS, f"it must be one of {OUTPUTS}"),
-            ("overlaps", cfg["overlaps"] in RULES, f"it must be one of {tuple(RULES)}"),
-            ("threshold", 0 <= cfg["threshold"] <= 1, "it must be a probability from 0 to 1"),
-            ("temperature", cfg["temperature"] > 0, "it must be positive"),
-            ("window", cfg["window"] > 0, "a row needs at least one token"),
-            ("overlap", 0 <= cfg["overlap"] < cfg["window"], "it must be less than `window`"),
-            ("max_cells", cfg["max_cells"] > 0, "it must be positive"),
-            ("spans_key", cfg["spans_key"] != cfg["ents_key"], "it must differ from `ents_key`"),
-        ]
-        for option, holds, reason in checks:
-            if not holds:
-                raise ValueError(
-                    Errors.S003.format(
-                        name=self.name, option=option, value=cfg[option], reason=reason
-                    )
-                )
+        self._warned = set()
+        self._check_settings(
+            [
+                ("output", output in OUTPUTS, f"it must be one of {OUTPUTS}"),
+                ("overlaps", overlaps in RULES, f"it must be one of {tuple(RULES)}"),
+                ("threshold", threshold is None or 0 <= threshold <= 1, PROBABILITY),
+                ("temperature", temperature > 0, "it must be positive"),
+            ]
+        )
 
     @property
     def labels(self) -> Tuple[str, ...]:
@@ -181,36 +157,6 @@ class SpanTablePipe(TrainablePipe):
             flat = flatten_prediction(prediction, self.thresholds(), self.cfg["overlaps"])
             write_ents(docs, flat, labels, self.cfg["ents_key"])
 
-    def update(
-        self,
-        examples: Iterable[Example],
-        *,
-        drop: float = 0.0,
-        sgd: Optional[Optimizer] = None,
-        losses: Optional[Dict[str, float]] = None,
-    ) -> Dict[str, float]:
-        """Learn from a batch of examples.
-
-        drop: Dropout of the tok2vec; the head's own is a setting of its architecture.
-        RETURNS: `losses`, with this component's loss added under its name.
-        """
-        losses = {} if losses is None else losses
-        losses.setdefault(self.name, 0.0)
-        examples = list(examples)
-        validate_examples(examples, "SpanTablePipe.update")
-        if not any(len(eg.predicted) for eg in examples):
-            return losses
-        set_dropout_rate(self.model, drop)
-        counts: Counter = Counter()
-        batch = self._gold_batch(examples, counts)
-        self._report(counts)
-        loss, backprop = self.model.begin_update(batch)
-        backprop(loss)
-        if sgd is not None:
-            self.finish_update(sgd)
-        losses[self.name] += float(loss)  # last: on a GPU it waits for everything before it
-        return losses
-
     def initialize(
         self,
         get_examples: Callable[[], Iterable[Example]],
@@ -229,26 +175,11 @@ class SpanTablePipe(TrainablePipe):
             self._collect_labels(get_examples())
         if not self.labels:
             raise ValueError(SpacyErrors.E143.format(name=self.name))
-        # A transformer's listener takes its width from the sample, and has none for empty documents.
-        sample = list(islice((eg for eg in get_examples() if len(eg.predicted)), 10))
-        self.model.set_dim("nO", len(self.labels))
-        self.model.initialize(X=self._batch([eg.predicted for eg in sample]))
-        self._look_ahead(get_examples, nlp)
-        counts: Counter = Counter()
-        for example in get_examples() if labels is None else sample:
-            self._gold_batch([example], counts)
-        self._report(counts)
-        if nlp is not None:
-            self._check_score_weights(nlp)
-
-    def _look_ahead(
-        self, get_examples: Callable[[], Iterable[Example]], nlp: Optional[Language]
-    ) -> None:
-        """Layers that start from the training data get to see it: the words of all of it (here and
-        in the encoders this component may listen to), and the annotation of a sample."""
-        show_words([self] if nlp is None else [pipe for _, pipe in nlp.pipeline], get_examples)
+        self._build_model(get_examples, nlp, count_all=labels is None, nO=len(self.labels))
         sample = list(islice(get_examples(), SAMPLE_SIZE))
         self.model.attrs["prepare"](self.model, self._gold_batch(sample, Counter()))
+        if nlp is not None:
+            self._check_score_weights(nlp)
 
     def _collect_labels(self, examples: Iterable[Example]) -> None:
         references, annotated = [], False
@@ -262,21 +193,14 @@ class SpanTablePipe(TrainablePipe):
                 annotated = annotated or self.gold_key in reference.spans
             for span in gold:
                 self.add_label(span.label_)
-        if self.labels or annotated:
-            return
-        keys = ", ".join(repr(key) for key in span_keys(references)) or "none"
-        if self.gold_key is None:
-            raise ValueError(Errors.S002.format(name=self.name, keys=keys))
-        raise ValueError(Errors.S001.format(name=self.name, key=self.gold_key, keys=keys))
+        if not self.labels and not annotated:
+            self._fail_without_gold(references, self.gold_key)
 
     def _batch(self, docs: List[Doc]) -> SpanBatch:
-        cfg = self.cfg
-        rows = cut_rows(
-            docs, window=cfg["window"], overlap=cfg["overlap"], pack=cfg["pack_sentences"]
-        )
-        keys = list(word_keys(docs)) if self.model.attrs["needs_keys"] else None
-        thresholds = calibrate(self.thresholds(), 1 / cfg["temperature"])  # as the head scores
-        return SpanBatch(docs, rows, thresholds, cfg["max_cells"], keys=keys)
+        batch = super()._batch(docs)
+        # Thresholds are of calibrated scores; the head compares its own.
+        batch.thresholds = calibrate(batch.thresholds, 1 / self.cfg["temperature"])
+        return batch
 
     def _gold_batch(self, examples: List[Example], counts: Counter) -> SpanBatch:
         """The batch of a training step; rows of documents without annotation are left out."""
@@ -295,39 +219,30 @@ class SpanTablePipe(TrainablePipe):
 
     def _report(self, counts: Counter) -> None:
         """Warn once of gold that cannot be learned, with numbers."""
-        reasons = {reason: n for reason, n in counts.items() if n and reason != "total"}
-        if self._warned_of_gold or not reasons:
-            return
-        self._warned_of_gold = True
+        reasons, total = reasons_of(counts)
         max_width = self.model.attrs["max_width"]
         told = [
             f"{n} {reason}" + (f" = {max_width}" if reason == TOO_WIDE else "")
             for reason, n in reasons.items()
         ]
-        warnings.warn(
-            Warnings.SW01.format(
-                name=self.name,
-                lost=sum(reasons.values()),
-                total=counts["total"],
-                reasons="; ".join(told),
-            ),
-            stacklevel=3,
-        )
+        values = {"lost": sum(reasons.values()), "total": total, "reasons": "; ".join(told)}
+        if reasons:
+            self._warn("gold", Warnings.SW01.format(name=self.name, **values))
 
     def _check_score_weights(self, nlp: Language) -> None:
         """Warn of weights for `spans_<key>_*` and `ents_*` that nothing in the pipeline fills."""
         weights = nlp.config["training"]["score_weights"]
         written, ents = set(), False
-        for _, pipe in nlp.pipeline:
+        for name, pipe in nlp.pipeline:
             cfg = getattr(pipe, "cfg", None) or {}
             written.add(cfg.get("spans_key", ""))
-            ents = ents or getattr(pipe, "writes_ents", not isinstance(pipe, SpanTablePipe))
+            assigned = "doc.ents" in nlp.get_pipe_meta(name).assigns
+            ents = ents or getattr(pipe, "writes_ents", assigned)
         for key, weight in weights.items():
             ours = key.startswith("spans_") and key.endswith(("_f", "_p", "_r"))
             unfilled = ours and key[len("spans_") : -2] not in written
             if weight and (unfilled or (key.startswith("ents_") and not ents)):
                 spans = f"spans_{self.cfg['spans_key']}_*" if self.writes_spans else ""
                 writes = " and ".join(filter(None, [spans, "ents_*" if self.writes_ents else ""]))
-                warnings.warn(
-                    Warnings.SW02.format(name=self.name, key=key, writes=writes), stacklevel=3
-                )
+                message = Warnings.SW02.format(name=self.name, key=key, writes=writes)
+                self._warn(f"score {key}", message)

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
-from collections import Counter
-from itertools import islice
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 import numpy
 from spacy.errors import Errors as SpacyErrors
 from spacy.language import Language
-from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc
-from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.training import Example, validate_get_examples
 from spacy.vocab import Vocab
-from thinc.api import Model, Optimizer, set_dropout_rate
+from thinc.api import Model
 
 from ..batch import DOC, RelationPrediction, SpanBatch, SpanPrediction
 from ..errors import Errors, Warnings
 from ..relations import get_relations, register_extensions
 from ..scorers import score_relation_table
-from .component import OUTPUTS, show_words
-from .gold import span_keys
+from .base import OUTPUTS, PROBABILITY, TablePipe, reasons_of
 from .outputs import flatten_prediction, write_ents, write_spans
 from .relation_gold import (
     Lost,
@@ -31,13 +26,15 @@ from .relation_gold import (
     row_entities,
     write_relations,
 )
-from .rows import cut_rows
 
 ENTITIES = ("predict", "given")
 
 
-class RelationPipe(TrainablePipe):
+class RelationPipe(TablePipe):
     """Finds labelled relations between entities and writes them to `doc._.relations`."""
+
+    model_name = "relation_table"
+    new_counts = Lost
 
     def __init__(
         self,
@@ -91,32 +88,17 @@ class RelationPipe(TrainablePipe):
             "pack_sentences": pack_sentences,
             "max_cells": max_cells,
         }
-        self._check_settings()
-        self._warned: Counter = Counter()
-        register_extensions()
-
-    def _check_settings(self) -> None:
-        cfg = self.cfg
+        self._warned = set()
         outputs = OUTPUTS if self.predicts_entities else ("spans", "ents")
-        probability = "it must be a probability from 0 to 1"
-        checks = [
-            ("entities", cfg["entities"] in ENTITIES, f"it must be one of {ENTITIES}"),
-            ("output", cfg["output"] in outputs, f"it must be one of {outputs}"),
-            ("threshold", 0 <= cfg["threshold"] <= 1, probability),
-            ("relation_threshold", 0 <= cfg["relation_threshold"] <= 1, probability),
-            ("window", cfg["window"] > 0, "a row needs at least one token"),
-            ("overlap", 0 <= cfg["overlap"] < cfg["window"], "it must be less than `window`"),
-            ("max_cells", cfg["max_cells"] > 0, "it must be positive"),
-            ("spans_key", cfg["spans_key"] != cfg["ents_key"], "it must differ from `ents_key`"),
-        ]
-        for option, holds, reason in checks:
-            if not holds:
-                message = Errors.S003.format(
-                    name=self.name, option=option, value=cfg[option], reason=reason
-                )
-                raise ValueError(message)
-        if self.model.name != "relation_table":
-            raise ValueError(Errors.S008.format(name=self.name))
+        self._check_settings(
+            [
+                ("entities", entities in ENTITIES, f"it must be one of {ENTITIES}"),
+                ("output", self.cfg["output"] in outputs, f"it must be one of {outputs}"),
+                ("threshold", 0 <= threshold <= 1, PROBABILITY),
+                ("relation_threshold", 0 <= relation_threshold <= 1, PROBABILITY),
+            ]
+        )
+        register_extensions()
 
     @property
     def labels(self) -> Tuple[str, ...]:
@@ -202,35 +184,6 @@ class RelationPipe(TrainablePipe):
             write_ents(docs, flat, labels, self.cfg["ents_key"])
         write_relations(docs, prediction, self.relation_labels, self.entities_key)
 
-    def update(
-        self,
-        examples: Iterable[Example],
-        *,
-        drop: float = 0.0,
-        sgd: Optional[Optimizer] = None,
-        losses: Optional[Dict[str, float]] = None,
-    ) -> Dict[str, float]:
-        """Learn from a batch of examples; those without annotation of relations teach nothing.
-
-        drop: Dropout of the tok2vec.
-        RETURNS: `losses`, with this component's loss added under its name.
-        """
-        losses = {} if losses is None else losses
-        losses.setdefault(self.name, 0.0)
-        examples = list(examples)
-        validate_examples(examples, "RelationPipe.update")
-        if not any(len(eg.predicted) for eg in examples):
-            return losses
-        set_dropout_rate(self.model, drop)
-        counts = Lost()
-        loss, backprop = self.model.begin_update(self._gold_batch(examples, counts))
-        self._report(counts)
-        backprop(loss)
-        if sgd is not None:
-            self.finish_update(sgd)
-        losses[self.name] += float(loss)  # last: on a GPU it waits for everything before it
-        return losses
-
     def initialize(
         self,
         get_examples: Callable[[], Iterable[Example]],
@@ -252,16 +205,8 @@ class RelationPipe(TrainablePipe):
                 self.add_relation_label(label)
         if not self.relation_labels or (self.predicts_entities and not self.labels):
             raise ValueError(SpacyErrors.E143.format(name=self.name))
-        # A transformer's listener takes its width from the sample, and has none for empty documents.
-        sample = list(islice((eg for eg in get_examples() if len(eg.predicted)), 10))
-        self.model.set_dim("nO", len(self.labels))
-        self.model.set_dim("nR", len(self.relation_labels))
-        self.model.initialize(X=self._batch([eg.predicted for eg in sample]))
-        show_words([self] if nlp is None else [pipe for _, pipe in nlp.pipeline], get_examples)
-        counts = Lost()
-        for example in get_examples() if labels is None else sample:
-            self._gold_batch([example], counts)
-        self._report(counts)
+        dims = {"nO": len(self.labels), "nR": len(self.relation_labels)}
+        self._build_model(get_examples, nlp, count_all=labels is None, **dims)
 
     def _collect_labels(self, examples: Iterable[Example]) -> None:
         references = []
@@ -276,24 +221,13 @@ class RelationPipe(TrainablePipe):
         if not self.relation_labels:
             raise ValueError(Errors.S011.format(name=self.name))
         if self.predicts_entities and not self.labels:
-            keys = ", ".join(repr(key) for key in span_keys(references)) or "none"
-            if self.entities_key is None:
-                raise ValueError(Errors.S002.format(name=self.name, keys=keys))
-            message = Errors.S001.format(name=self.name, key=self.entities_key, keys=keys)
-            raise ValueError(message)
+            self._fail_without_gold(references, self.entities_key)
 
     def thresholds(self) -> numpy.ndarray:
         """The thresholds of the entity labels, then those of the relation labels.  (C + R,)"""
         values = [self.cfg["threshold"]] * len(self.labels)
         values += [self.cfg["relation_threshold"]] * len(self.relation_labels)
         return numpy.array(values, dtype="float32")
-
-    def _batch(self, docs: List[Doc]) -> SpanBatch:
-        cfg = self.cfg
-        rows = cut_rows(
-            docs, window=cfg["window"], overlap=cfg["overlap"], pack=cfg["pack_sentences"]
-        )
-        return SpanBatch(docs, rows, self.thresholds(), cfg["max_cells"])
 
     def _gold_batch(self, examples: List[Example], counts: Lost) -> SpanBatch:
         """The batch of a training step; rows of documents without annotation are left out."""
@@ -318,15 +252,8 @@ class RelationPipe(TrainablePipe):
     def _report(self, counts: Lost) -> None:
         """Warn once of gold that cannot be learned, with numbers."""
         for lost, message in [(counts.spans, Warnings.SW01), (counts.relations, Warnings.SW03)]:
-            reasons = {reason: n for reason, n in lost.items() if n and reason != "total"}
+            reasons, total = reasons_of(lost)
             told = "; ".join(f"{n} {reason}" for reason, n in reasons.items())
-            n_lost = sum(reasons.values())
-            values = {"lost": n_lost, "total": lost["total"], "reasons": told}
+            values = {"lost": sum(reasons.values()), "total": total, "reasons": told}
             if reasons:
                 self._warn(message, message.format(name=self.name, **values))
-
-    def _warn(self, kind: str, message: str) -> None:
-        """Each kind of warning once."""
-        if not self._warned[kind]:
-            warnings.warn(message, stacklevel=4)
-        self._warned[kind] += 1

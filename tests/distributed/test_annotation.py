@@ -276,6 +276,13 @@ def test_relations_are_written_in_characters(pipeline, tmp_path):
     assert table["relations"].to_pylist() == [[relation], []]
 
 
+def test_missing_pyarrow_is_told(pipeline, tmp_path, monkeypatch):
+    monkeypatch.setattr("spacy_spanner.distributed.annotate.find_spec", lambda name: None)
+    path = write_jsonl(tmp_path / "a.jsonl", 1)
+    with pytest.raises(CorpusError, match=r"spacy-spanner\[parquet\]"):
+        run([path], pipeline, tmp_path / "out", format="parquet")
+
+
 # Stops
 
 
@@ -308,8 +315,8 @@ def test_killed_runs_end_with_the_same_bytes(pipeline, tmp_path):
 
 def kill_at_work(pid, out, generator, is_alive):
     """SIGKILL when a few more shards are there than before, and a moment has passed."""
-    goal = len(contents(out)) + generator.randrange(1, 8)
-    while len(contents(out)) < goal:
+    goal = len(list(out.glob("part-*"))) + generator.randrange(1, 8)
+    while len(list(out.glob("part-*"))) < goal:
         assert is_alive()
         time.sleep(0.002)
     time.sleep(generator.uniform(0, 0.02))

@@ -1,0 +1,147 @@
+"""What the entity and the relation components share: settings, rows, and the training step."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import islice
+from typing import Any, Callable, Dict, Iterable, List, NoReturn, Optional, Set, Tuple
+
+import numpy
+from spacy.language import Language
+from spacy.pipeline import TrainablePipe
+from spacy.tokens import Doc
+from spacy.training import Example, validate_examples
+from thinc.api import Model, Optimizer, set_dropout_rate
+
+from ..batch import SpanBatch
+from ..errors import Errors
+from ..words import word_keys
+from .gold import span_keys
+from .rows import cut_rows
+
+OUTPUTS = ("spans", "ents", "both")
+PROBABILITY = "it must be a probability from 0 to 1"
+
+Check = Tuple[str, bool, str]  # an option, whether its value is possible, and what would be
+
+
+class TablePipe(TrainablePipe):
+    """Base of the components. A subclass keeps its settings in `cfg`, and says which documents of a
+    batch teach what (`_gold_batch`) and what could not be learned (`_report`)."""
+
+    model_name: str  # name of the models that fit
+    new_counts: Callable[[], Any]  # makes what `_gold_batch` counts lost gold in
+    cfg: Dict[str, Any]
+    _warned: Set[str]
+
+    def thresholds(self) -> numpy.ndarray:
+        raise NotImplementedError
+
+    def _gold_batch(self, examples: List[Example], counts: Any) -> SpanBatch:
+        raise NotImplementedError
+
+    def _report(self, counts: Any) -> None:
+        raise NotImplementedError
+
+    def _check_settings(self, checks: List[Check]) -> None:
+        """Refuse a model or a setting that cannot work, with what to change."""
+        if self.model.name != self.model_name:
+            raise ValueError(Errors.S008.format(name=self.name))
+        cfg = self.cfg
+        common = [
+            ("window", cfg["window"] > 0, "a row needs at least one token"),
+            ("overlap", 0 <= cfg["overlap"] < cfg["window"], "it must be less than `window`"),
+            ("max_cells", cfg["max_cells"] > 0, "it must be positive"),
+            ("spans_key", cfg["spans_key"] != cfg["ents_key"], "it must differ from `ents_key`"),
+        ]
+        for option, holds, reason in [*checks, *common]:
+            if not holds:
+                values = {"option": option, "value": cfg[option], "reason": reason}
+                raise ValueError(Errors.S003.format(name=self.name, **values))
+
+    def update(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optional[Optimizer] = None,
+        losses: Optional[Dict[str, float]] = None,
+    ) -> Dict[str, float]:
+        """Learn from a batch of examples; those without annotation teach nothing.
+
+        drop: Dropout of the tok2vec; the head's own is a setting of its architecture.
+        RETURNS: `losses`, with this component's loss added under its name.
+        """
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, f"{type(self).__name__}.update")
+        if not any(len(eg.predicted) for eg in examples):
+            return losses
+        set_dropout_rate(self.model, drop)
+        counts = self.new_counts()
+        loss, backprop = self.model.begin_update(self._gold_batch(examples, counts))
+        self._report(counts)
+        backprop(loss)
+        if sgd is not None:
+            self.finish_update(sgd)
+        losses[self.name] += float(loss)  # last: on a GPU it waits for everything before it
+        return losses
+
+    def _build_model(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        nlp: Optional[Language],
+        *,
+        count_all: bool,
+        **dims: int,
+    ) -> None:
+        """Initialize the model, show it the words of the training data, and report lost gold.
+
+        count_all: Look for lost gold in all examples, not only in the sample.
+        dims: Sizes of the model that the labels decide.
+        """
+        # A transformer's listener takes its width from the sample, and has none for empty documents.
+        sample = list(islice((eg for eg in get_examples() if len(eg.predicted)), 10))
+        for name, size in dims.items():
+            self.model.set_dim(name, size)
+        self.model.initialize(X=self._batch([eg.predicted for eg in sample]))
+        show_words([self] if nlp is None else [pipe for _, pipe in nlp.pipeline], get_examples)
+        counts = self.new_counts()
+        for example in get_examples() if count_all else sample:
+            self._gold_batch([example], counts)
+        self._report(counts)
+
+    def _batch(self, docs: List[Doc]) -> SpanBatch:
+        cfg = self.cfg
+        rows = cut_rows(
+            docs, window=cfg["window"], overlap=cfg["overlap"], pack=cfg["pack_sentences"]
+        )
+        keys = list(word_keys(docs)) if self.model.attrs.get("needs_keys") else None
+        return SpanBatch(docs, rows, self.thresholds(), cfg["max_cells"], keys=keys)
+
+    def _fail_without_gold(self, references: List[Doc], key: Optional[str]) -> NoReturn:
+        """Nothing is annotated where this component looks: say where something is."""
+        keys = ", ".join(repr(key) for key in span_keys(references)) or "none"
+        if key is None:
+            raise ValueError(Errors.S002.format(name=self.name, keys=keys))
+        raise ValueError(Errors.S001.format(name=self.name, key=key, keys=keys))
+
+    def _warn(self, kind: str, message: str) -> None:
+        """Each kind of warning once."""
+        if kind not in self._warned:
+            self._warned.add(kind)
+            warnings.warn(message, stacklevel=4)
+
+
+def show_words(pipes: Iterable[Any], get_examples: Callable[[], Iterable[Example]]) -> None:
+    """Show the words of the training data to those layers of the components that ask for them."""
+    models = [pipe.model for pipe in pipes if isinstance(getattr(pipe, "model", None), Model)]
+    for node in (node for model in models for node in model.walk()):
+        if "learn_words" in node.attrs:
+            node.attrs["learn_words"](node, (eg.predicted for eg in get_examples()))
+
+
+def reasons_of(counts: Any) -> Tuple[Dict[str, int], int]:
+    """Why gold was lost and how often, and how much there was."""
+    return {r: n for r, n in counts.items() if n and r != "total"}, counts["total"]
