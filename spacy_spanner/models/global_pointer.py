@@ -54,7 +54,9 @@ class GlobalPointer(SpanModule):
         return None if self.max_width is None or self.max_width >= length else self.max_width
 
     def logits(self, tokens: Tokens) -> Tensor:
-        return self.scorer(self.dropout(tokens.x), self.band_width(tokens.x.shape[1]))  # (B, C, L, X)
+        return self.scorer(
+            self.dropout(tokens.x), self.band_width(tokens.x.shape[1])
+        )  # (B, C, L, X)
 
     def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
         width = self.band_width(encoded.x.shape[1])

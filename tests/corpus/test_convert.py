@@ -291,4 +291,7 @@ def test_conll_with_a_column_for_each_level(tmp_path):
     path.write_text("NF\tB-DNA\tB-protein\n-kappaB\tI-DNA\tI-protein\nsite\tI-DNA\tO\n", "utf8")
     convert([path], tmp_path / "nested.spacy", tag_columns=[1, 2])
     [doc] = DocBin().from_disk(tmp_path / "nested.spacy").get_docs(spacy.blank("en").vocab)
-    assert {(s.start, s.end, s.label_) for s in doc.spans["sc"]} == {(0, 3, "DNA"), (0, 2, "protein")}
+    assert {(s.start, s.end, s.label_) for s in doc.spans["sc"]} == {
+        (0, 3, "DNA"),
+        (0, 2, "protein"),
+    }
