@@ -88,7 +88,7 @@ def set_width(component: Dict[str, Any], max_width: int) -> None:
         component["model"]["seed_lengths"] = list(range(1, max_width + 1))
 
 
-def score_weights(system: str, output: Optional[str], spans_key: str) -> Dict[str, float]:
+def score_weights(system: str, output: Optional[str], spans_key: str) -> Dict[str, Optional[float]]:
     """Weights of the scores that this system fills, and of no others."""
     if system == RELATIONS:  # the score of the entities is shown beside, without weight
         entities = "ents_f" if output == "ents" else f"spans_{spans_key}_f"
@@ -99,7 +99,10 @@ def score_weights(system: str, output: Optional[str], spans_key: str) -> Dict[st
     if system in BASELINES:
         output = {"ner": "ents", "spancat": "spans"}[system]
     prefix = "ents" if output == "ents" else f"spans_{spans_key}"
-    return {f"{prefix}_f": 1.0, f"{prefix}_p": 0.0, f"{prefix}_r": 0.0}
+    # spaCy adds the default weights of the factory; null takes away those that are not filled.
+    defaults = [f"{name}_{part}" for name in ("ents", "spans_sc") for part in ("f", "p", "r")]
+    unfilled = dict.fromkeys([*defaults, "ents_per_type", "spans_sc_per_type"])
+    return {**unfilled, f"{prefix}_f": 1.0, f"{prefix}_p": 0.0, f"{prefix}_r": 0.0}
 
 
 def complete(config: Config) -> Config:

@@ -106,8 +106,8 @@ def test_two_components_share_one_encoder():
         example.reference.spans["other"] = example.reference.spans["sc"]
     losses = learn(nlp, examples, steps=60)
     assert set(losses) == {"tok2vec", "global_pointer", "efficient_global_pointer"}
-    doc = nlp(TEXTS[0])
-    assert [s.text for s in doc.spans["other"]] == [s.text for s in doc.spans["sc"]] != []
+    scores = nlp.evaluate(examples)
+    assert scores["spans_sc_f"] > 0.6 and scores["spans_other_f"] > 0.6
 
 
 def test_last_listener_without_gold_does_not_stop_the_others():

@@ -235,7 +235,8 @@ class SpanTablePipe(TablePipe):
         written, ents = set(), False
         for name, pipe in nlp.pipeline:
             cfg = getattr(pipe, "cfg", None) or {}
-            written.add(cfg.get("spans_key", ""))
+            if getattr(pipe, "writes_spans", True):
+                written.add(cfg.get("spans_key", ""))
             assigned = "doc.ents" in nlp.get_pipe_meta(name).assigns
             ents = ents or getattr(pipe, "writes_ents", assigned)
         for key, weight in weights.items():

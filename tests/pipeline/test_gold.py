@@ -146,3 +146,17 @@ def test_other_tokenisation_trains():
     scores = nlp.evaluate(make_examples(nlp))
     assert scores["spans_sc_f"] == 1.0
     assert numpy.isclose(scores["spans_sc_r"], 1.0)
+
+
+@pytest.mark.parametrize(
+    "settings,warned",
+    [({"spans_key": "mine"}, True), ({"spans_key": "sc"}, False), ({"output": "ents"}, True)],
+)
+def test_score_weights_that_cannot_be_filled_are_told(settings, warned):
+    nlp = make_nlp("global_pointer", **settings)
+    nlp.add_pipe("tok2vec", first=True)
+    examples = make_examples(nlp, spans_key=settings.get("spans_key", "sc"))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        nlp.initialize(lambda: examples)
+    assert any("'spans_sc_f'" in str(warning.message) for warning in caught) == warned
