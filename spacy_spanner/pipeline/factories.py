@@ -5,23 +5,21 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List, Optional
 
 from spacy.language import Language
-from thinc.api import Config, Model
+from thinc.api import Model
 
 from .component import SpanTablePipe
 
-TOK2VEC = """
-[model]
-
-[model.tok2vec]
-@architectures = "spacy.HashEmbedCNN.v2"
-pretrained_vectors = null
-width = 96
-depth = 4
-embed_size = 2000
-window_size = 1
-maxout_pieces = 3
-subword_features = true
-"""
+# A small encoder of its own, so that `nlp.add_pipe(factory)` works bare.
+TOK2VEC = {
+    "@architectures": "spacy.HashEmbedCNN.v2",
+    "pretrained_vectors": None,
+    "width": 96,
+    "depth": 4,
+    "embed_size": 2000,
+    "window_size": 1,
+    "maxout_pieces": 3,
+    "subword_features": True,
+}
 
 SETTINGS = {
     "spans_key": "sc",
@@ -43,9 +41,8 @@ ENTS_WEIGHTS = {"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": No
 def entity_factory(
     factory: str, architecture: str, *, output: str, **changes: Any
 ) -> Callable[..., SpanTablePipe]:
-    """Register a factory with its own small tok2vec, so that `nlp.add_pipe(factory)` works bare."""
-    model = Config().from_str(TOK2VEC)["model"]
-    model["@architectures"] = f"spacy-spanner.{architecture}.v1"
+    """Register a factory. `changes` are settings that differ from the common ones."""
+    model = {"@architectures": f"spacy-spanner.{architecture}.v1", "tok2vec": dict(TOK2VEC)}
     assigns = {
         "spans": ["doc.spans"],
         "ents": ["doc.ents", "token.ent_iob", "token.ent_type", "doc.spans"],

@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, Optional
 
 from spacy.language import Language
-from thinc.api import Config, Model
+from thinc.api import Model
 
 from .factories import SETTINGS, TOK2VEC
 from .relations import RelationPipe
 
 SHARED = ("spans_key", "ents_key", "window", "overlap", "pack_sentences", "max_cells")
 DEFAULTS: Dict[str, Any] = {
-    "model": {
-        **Config().from_str(TOK2VEC)["model"],
-        "@architectures": "spacy-spanner.RelationPointer.v1",
-    },
+    "model": {"@architectures": "spacy-spanner.RelationPointer.v1", "tok2vec": dict(TOK2VEC)},
     "entities": "predict",
     "output": None,
     **{name: SETTINGS[name] for name in SHARED},
