@@ -1,5 +1,6 @@
 """spaCy's own commands on our components: train, evaluate, thresholds, labels, speed, package."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -98,18 +99,18 @@ def test_fill_config_debug_data_and_benchmark(folder, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_packaged_pipeline_runs_in_an_environment_of_its_own(folder, tmp_path):
+def test_installed_package_runs_without_the_training_files(folder, tmp_path):
     package(folder / "out" / "model-best", tmp_path, name="spanner_test", create_wheel=True)
     [wheel] = tmp_path.glob("**/*.whl")
-    subprocess.run(
-        [sys.executable, "-m", "venv", "--system-site-packages", tmp_path / "env"], check=True
+    site = tmp_path / "site"
+    install = ["-m", "pip", "install", "--no-deps", "-q", "--target", str(site), str(wheel)]
+    subprocess.run([sys.executable, *install], check=True)
+    code = "import en_spanner_test as m; print(len(m.load()('Lind met Calder').spans['sc']))"
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True, cwd=site, env=environment
     )
-    python = tmp_path / "env" / "bin" / "python"
-    subprocess.run([python, "-m", "pip", "install", "--no-deps", "-q", wheel], check=True)
-    code = (
-        "import en_spanner_test; print(len(en_spanner_test.load()('Lind met Calder').spans['sc']))"
-    )
-    assert subprocess.run([python, "-c", code], capture_output=True, check=True).stdout
+    assert int(result.stdout) >= 0
 
 
 def test_package_names_us_as_a_requirement(folder, tmp_path):
