@@ -33,4 +33,4 @@ bench: $(VENV)/.dev  ## measure against spaCy's own; BENCH="--help" shows the op
 	$(PY) -m benchmarks $(BENCH)
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info corpus training metrics reports packages configs/demo.cfg
+	rm -rf $(VENV) build dist *.egg-info corpus training metrics reports packages
