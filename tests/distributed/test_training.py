@@ -61,7 +61,7 @@ size = 4
 [training.optimizer]
 @optimizers = "Adam.v1"
 learn_rate = 0.01
-# A parameter with no gradient but rounding errors would take full steps with a smaller one.
+# Adam turns gradients that are only rounding errors into full steps where eps is smaller.
 eps = 0.001
 use_averages = false
 """
