@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,8 @@ from .accuracy import Run, execute, plan
 from .data import DATASETS
 from .results import RESULTS, SPEED, append, commit, load, machine, run_key
 from .systems import names
+
+ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
 
@@ -58,7 +61,9 @@ def accuracy(
             done = load(results)
             if run_key(asdict(run)) not in done:
                 command = [sys.executable, "-m", "benchmarks", "one", json.dumps(asdict(run))]
-                process = subprocess.run([*command, *options], capture_output=True, text=True)
+                process = subprocess.run(
+                    [*command, *options], capture_output=True, text=True, env=ONE_THREAD
+                )
                 if process.returncode:
                     bar.write(f"failed: {run}\n{process.stderr[-2000:]}")
                     bar.update()

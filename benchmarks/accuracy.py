@@ -5,21 +5,29 @@ from __future__ import annotations
 import os
 import resource
 import time
+from collections import defaultdict
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Set
 
 import spacy
 import torch
+from spacy.scorer import PRFScore
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train
 from spacy.util import load_config_from_str
+from srsly.msgpack import msgpack_decoders, msgpack_encoders
+from thinc.api import NumpyOps, set_current_ops
+
+from spacy_spanner.relations import doc_relations
 
 from .data import DATASETS, corpus, read_docs, width_of
 from .systems import SYSTEMS, make_config
+
+STATIC = ("vectors", "tuned", "tuned_intnet")  # encoders that read static vectors
 
 
 @dataclass(frozen=True)
@@ -43,9 +51,14 @@ def execute(
 ):
     """Train and score; gives the record of the run."""
     torch.set_num_threads(1)
+    # All systems alike: the BLIS that thinc brings is several times slower on processors it has no
+    # kernel for. Speed over the encoder is measured elsewhere, with thinc as it comes.
+    set_current_ops(NumpyOps(use_blis=False))
+    remember_codecs()
     dataset = DATASETS[run.dataset]
     paths = {part: corpus(run.dataset, part, data) for part in ("train", "dev")}
-    width = width_of(read_docs(paths["train"], dataset.lang))
+    train_docs = read_docs(paths["train"], dataset.lang)
+    width = width_of(train_docs)
     config = make_config(
         run.system,
         run.encoder,
@@ -55,12 +68,12 @@ def execute(
         transformer=transformer,
     )
     config["paths"].update({part: str(path) for part, path in paths.items()})
-    config["paths"]["vectors"] = str(vectors) if run.encoder == "vectors" else None
+    config["paths"]["vectors"] = str(vectors) if vectors and run.encoder in STATIC else None
     config["system"]["seed"] = run.seed
-    config["corpora"]["train"]["limit"] = dataset.train_limit
-    config["training"].update(
-        max_steps=run.steps, patience=0, eval_frequency=dataset.eval_frequency
-    )
+    budget = dataset.budgets[run.encoder]
+    n_words = sum(map(len, train_docs[: budget.train_limit or None]))
+    config["corpora"]["train"]["limit"] = budget.train_limit
+    config["training"].update(max_steps=run.steps, patience=0, eval_frequency=budget.eval_frequency)
     set_learn_rate(config, run)
     config["training"]["logger"] = {"@loggers": "spacy.ConsoleLogger.v3", "console_output": False}
     clock = Clock(minutes)
@@ -81,12 +94,21 @@ def execute(
         **asdict(run),
         **scores,
         "steps_done": clock.steps,
+        "epochs": round(clock.words / n_words, 1),
+        "seconds_per_epoch": round(clock.busy * n_words / max(clock.words, 1), 1),
         "seconds": round(clock.seconds(), 1),
         "train_words_per_second": round(clock.words_per_second()),
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         "size_mb": round(size / 1e6, 1),
         "max_width": width,
     }
+
+
+def remember_codecs() -> None:
+    """srsly looks through the entry points of all packages for every message that it reads, which
+    takes most of the time that reading a corpus takes."""
+    for codecs in (msgpack_encoders, msgpack_decoders):
+        codecs.get_all = codecs.get_all().copy
 
 
 def set_learn_rate(config: Any, run: Run) -> None:
@@ -127,27 +149,41 @@ class Clock:
         nlp.update = timed
 
 
-def score(nlp: Any, docs: List[Doc]) -> Dict[str, float]:
+def score(nlp: Any, docs: List[Doc]) -> Dict[str, Any]:
     """Micro P, R and F of all predicted spans against all gold spans, nested or not."""
     before = time.perf_counter()
     predicted = list(nlp.pipe([Doc(nlp.vocab, words=[t.text for t in doc]) for doc in docs]))
     seconds = time.perf_counter() - before
-    hits = n_gold = n_found = 0
+    spans, by_width = PRFScore(), defaultdict(PRFScore)  # type: PRFScore, Dict[int, PRFScore]
+    relations = PRFScore()
     for gold_doc, pred_doc in zip(docs, predicted, strict=True):
         gold = {key_of(span) for span in gold_doc.spans["sc"]}
         found = {key_of(span) for span in pred_doc.spans.get("sc", pred_doc.ents)}
-        hits, n_gold, n_found = hits + len(gold & found), n_gold + len(gold), n_found + len(found)
-    precision, recall = hits / max(n_found, 1), hits / max(n_gold, 1)
-    return {
-        "p": round(100 * precision, 2),
-        "r": round(100 * recall, 2),
-        "f": round(200 * precision * recall / max(precision + recall, 1e-9), 2),
-        "predict_words_per_second": round(sum(map(len, docs)) / seconds),
-    }
+        spans.score_set(found, gold)
+        for start, end, label in gold:
+            by_width[end - start].score_set(found & {(start, end, label)}, {(start, end, label)})
+        relations.score_set(linked(pred_doc), linked(gold_doc))
+    scores: Dict[str, Any] = percent(spans)
+    scores["predict_words_per_second"] = round(sum(map(len, docs)) / seconds)
+    # width -> [found, all] of the gold spans
+    scores["by_width"] = {w: [s.tp, s.tp + s.fn] for w, s in sorted(by_width.items())}
+    if any(linked(doc) for doc in predicted):
+        scores["relations"] = percent(relations)
+    return scores
+
+
+def percent(scores: PRFScore) -> Dict[str, Any]:
+    parts = {"p": scores.precision, "r": scores.recall, "f": scores.fscore}
+    return {name: round(100 * value, 2) for name, value in parts.items()}
 
 
 def key_of(span: Span) -> tuple:
     return span.start, span.end, span.label_
+
+
+def linked(doc: Doc) -> Set[tuple]:
+    """Relations, right only with both ends and all labels right."""
+    return {(key_of(r.head), r.label, key_of(r.tail)) for r in doc_relations(doc)}
 
 
 def plan(
@@ -162,6 +198,6 @@ def plan(
         for system in systems:
             if chosen in SYSTEMS[system].encoders:
                 rates = LEARN_RATES[chosen]
-                n_steps = steps or DATASETS[name].steps
+                n_steps = steps or DATASETS[name].budgets[chosen].steps
                 grid.append([Run(name, chosen, system, lr, seeds[0], n_steps) for lr in rates])
     return grid

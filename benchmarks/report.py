@@ -60,7 +60,7 @@ def spread(values: List[float]) -> str:
 
 
 def accuracy_section(dataset: str, encoder: str, steps: int, runs: List[Record]) -> str:
-    limit = DATASETS[dataset].train_limit
+    limit = DATASETS[dataset].budgets[encoder].train_limit
     lines = [
         f"## {dataset}, encoder `{encoder}`, {steps:,} steps"
         + (f", {limit:,} training sentences" if limit else ""),

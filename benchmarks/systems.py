@@ -20,6 +20,11 @@ class System:
     encoders: tuple = ("hash", "vectors", "transformer")
 
 
+TUNED = ("tuned",)  # the paper's own word representation
+INTNET = ("tuned_intnet",)
+SEEDS_TO_6 = {"seed_lengths": [1, 2, 3, 4, 5, 6]}
+NO_CONTEXT = {"sentence_level": "off", "document_level": "off"}
+
 SYSTEMS: Dict[str, System] = {
     "ner": System("ner"),
     "spancat": System("spancat"),
@@ -31,10 +36,33 @@ SYSTEMS: Dict[str, System] = {
     "span_ner": System("span_ner"),
     "bl_seq_ner": System("bundled_ner", {"decode_from": "seq"}),
     "bl_span_ner": System("bundled_ner", {"decode_from": "span"}),
+    "relations": System("global_pointer_relations"),
+    "locate_and_label_6": System("locate_and_label", SEEDS_TO_6, encoders=("vectors",)),
+    "locate_and_label_6_no_regressor": System(
+        "locate_and_label", {**SEEDS_TO_6, "use_regressor": False}, encoders=("vectors",)
+    ),
+    "min": System("modularized_interaction", encoders=TUNED),
+    "min_ner_only": System(
+        "modularized_interaction", {"use_boundary": False, "use_type": False}, encoders=TUNED
+    ),
+    "min_no_boundary": System("modularized_interaction", {"use_boundary": False}, encoders=TUNED),
+    "min_no_type": System("modularized_interaction", {"use_type": False}, encoders=TUNED),
+    "min_no_interaction": System(
+        "modularized_interaction", {"use_interaction": False}, encoders=TUNED
+    ),
+    "hire": System("hierarchical_ner", encoders=INTNET),
+    "hire_base": System("hierarchical_ner", NO_CONTEXT, encoders=INTNET),
+    "hire_sentence": System("hierarchical_ner", {"document_level": "off"}, encoders=INTNET),
+    "hire_document": System("hierarchical_ner", {"sentence_level": "off"}, encoders=INTNET),
 }
 
-LEARN_RATES = {"hash": [0.0005, 0.001, 0.002], "vectors": [0.0005, 0.001, 0.002]}
-LEARN_RATES["transformer"] = [3e-5, 6e-5]
+LEARN_RATES: Dict[str, List[float]] = {
+    "hash": [0.0005, 0.001, 0.002],
+    "vectors": [0.0005, 0.001, 0.002],
+    "transformer": [3e-5, 6e-5],
+    "tuned": [0.002],
+    "tuned_intnet": [0.002],
+}
 
 
 def make_config(

@@ -11,6 +11,8 @@ from spacy.training import Example
 
 from .relations import doc_relations, get_relations
 
+RELATIONS_KEY = "relations"
+
 
 def score_span_table(examples: Iterable[Example], *, output: str, spans_key: str, **_: Any) -> Dict:
     """Exact-match scores of what a component with this `output` writes."""
@@ -71,6 +73,10 @@ def score_relation_table(
         scores[f"{name}_f"] = total.fscore if annotated else None
         by_label = {label: own.to_dict() for label, own in sorted(per_type.items())}
         scores[f"{name}_per_type"] = by_label if annotated else None
+    # `spacy evaluate` prints the scores of a spans key, and no names of its own: under this one it
+    # shows the strict scores of relations.
+    for part in ("p", "r", "f", "per_type"):
+        scores.setdefault(f"spans_{RELATIONS_KEY}_{part}", scores[f"rel_{part}"])
     return scores
 
 
