@@ -86,6 +86,10 @@ class SpanModule(nn.Module):
         """Meet the words of the training data (K,) and how often each occurs (K,), once before
         training. Only heads that read word keys are asked."""
 
+    def summary(self) -> List[str]:
+        """What is worth telling after training, one line each."""
+        return []
+
     def cells(self, length: int) -> int:
         """How many numbers one row of this length needs at the widest point, for batching rows."""
         return length * max(self.n_labels, 1)

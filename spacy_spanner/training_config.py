@@ -45,7 +45,9 @@ def join_config(
     """
     config = Config(section_order=CONFIG_SECTION_ORDER).merge(read_overlay("base"))
     config = config.merge(read_overlay("encoders", encoder))
-    component = read_overlay("systems", system)["component"]
+    overlay = read_overlay("systems", system)
+    component = overlay.pop("component")
+    config = config.merge(overlay)
     head = config.pop("head", {})
     if system not in BASELINES:
         component["model"].update(head)

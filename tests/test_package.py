@@ -58,6 +58,7 @@ ALLOWED = {
     "words": set(),
     "batch": set(),
     "schedules": {"errors"},
+    "loggers": {"shim"},
     "relations": {"errors"},
     "scorers": {"errors", "relations"},
     "contract": set(),

@@ -76,6 +76,9 @@ class BundledNER(SpanModule):
         head = self.span if self.decode_from == "span" else self.seq
         return head.decode(self._read_by(head, encoded), thresholds)
 
+    def summary(self) -> List[str]:
+        return [*self.seq.summary(), *self.span.summary()]
+
     def cells(self, length: int) -> int:
         return max(self.seq.cells(length), self.span.cells(length))
 

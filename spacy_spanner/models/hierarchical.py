@@ -96,9 +96,10 @@ class HierarchicalNER(SpanModule):
         if self.memory is not None:
             self.memory.learn_words(keys.cpu().numpy(), counts.cpu().numpy())
 
-    def memory_megabytes(self) -> float:
-        """What the memory holds, in MB of 10^6 bytes."""
-        return 0.0 if self.memory is None else self.memory.megabytes
+    def summary(self) -> List[str]:
+        if self.memory is None:
+            return []
+        return [f"memory of {len(self.memory.keys):,} slots, {self.memory.megabytes:.1f} MB"]
 
     def prepare(self, tokens: Tokens, gold: Gold) -> None:
         """Start each label embedding from the mean word vector of its entities."""

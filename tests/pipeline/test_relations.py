@@ -124,6 +124,17 @@ def test_learns_the_training_data(nlp):
         assert doc.spans["sc"].attrs["scores"].shape == (len(spans),)
 
 
+def test_evaluate_prints_relations_under_their_key(nlp, tmp_path, capsys):
+    nlp.to_disk(tmp_path / "model")
+    docs = DocBin(docs=[eg.reference for eg in make_examples(nlp)], store_user_data=True)
+    docs.to_disk(tmp_path / "dev.spacy")
+    from spacy.cli.evaluate import evaluate
+
+    evaluate(tmp_path / "model", tmp_path / "dev.spacy", spans_key="relations", silent=False)
+    printed = capsys.readouterr().out
+    assert "SPAN F   100.00" in printed and "left" in printed
+
+
 def test_all_scores_of_perfect_predictions_are_1(nlp):
     scores = nlp.evaluate(make_examples(nlp))
     assert all(
