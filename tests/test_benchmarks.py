@@ -35,6 +35,9 @@ def record(system, f, *, learn_rate=0.001, seed=0):
         "size_mb": 3.0,
         "peak_mb": 50,
         "seconds": 9.0,
+        "epochs": 2.0,
+        "seconds_per_epoch": 4.0,
+        "by_width": {"1": [1, 2], "7": [3, 4]},
         "commit": "abc",
     }
 
