@@ -24,6 +24,9 @@ NESTED = (
 )
 
 
+EMPTY = numpy.zeros((0, 3), dtype="int64")
+
+
 @dataclass
 class DocGold:
     """The annotation of one document in the tokens of its prediction."""
@@ -108,49 +111,51 @@ def row_gold(
     counts: Counter,
 ) -> RowGold:
     """The gold of documents in the coordinates of their rows (R, 5). Rows must be annotated."""
-    spans, outer, known = [], [], []
-    for number, row in enumerate(rows):
-        gold = golds[row[DOC]]
-        assert gold is not None
-        start, end = gold.spans[:, 0], gold.spans[:, 1]
-        inside = (start >= row[START]) & (end <= row[END])
-        owned = (start >= row[OWN_START]) & (start < row[OWN_END])
-        held = gold.spans[inside] - [row[START], row[START], 0]
-        is_outer = outermost(held[:, 0], held[:, 1])
-        spans.append(numpy.column_stack([numpy.full(len(held), number), held]))
-        outer.append(is_outer)
-        known.append(row_known(gold, row, inside))
-        wide = numpy.zeros(0, dtype=bool)
-        if max_width is not None:
-            wide = end[inside & owned] - start[inside & owned] > max_width
-        counts[CROSSING] += int((owned & ~inside).sum())
-        counts[TOO_WIDE] += int(wide.sum())
-        counts[NESTED] += int((~is_outer & owned[inside]).sum()) if flat else 0
-    everything = all(mask is None for mask in known)
-    lengths = rows[:, END] - rows[:, START]
-    return RowGold(
-        numpy.concatenate([numpy.zeros((0, 4), dtype="int64"), *spans]),
-        numpy.concatenate([numpy.zeros(0, dtype=bool), *outer]),
-        None
-        if everything
-        else [
-            numpy.ones(n, dtype=bool) if mask is None else mask for n, mask in zip(lengths, known)
-        ],
-    )
+    tables = [EMPTY if gold is None else gold.spans for gold in golds]
+    sizes = numpy.array([len(table) for table in tables], dtype="int64")[rows[:, DOC]]  # (R,)
+    number = numpy.repeat(numpy.arange(len(rows)), sizes)  # (N,): every row with each of its doc's
+    row = rows[number]  # (N, 5)
+    pairs = numpy.concatenate([EMPTY, *(tables[doc] for doc in rows[:, DOC])])  # (N, 3)
+    start, end = pairs[:, 0], pairs[:, 1]
+    inside = (start >= row[:, START]) & (end <= row[:, END])
+    owned = (start >= row[:, OWN_START]) & (start < row[:, OWN_END])
+    first = row[:, START]
+    held = numpy.column_stack([number, start - first, end - first, pairs[:, 2]])[inside]
+    # Rows one after the other on one line: their spans never meet.
+    offset = held[:, 0] * (int(rows[:, END].max(initial=0)) + 1)
+    is_outer = outermost(held[:, 1] + offset, held[:, 2] + offset)
+    counts[CROSSING] += int((owned & ~inside).sum())
+    if max_width is not None:
+        counts[TOO_WIDE] += int((inside & owned & (end - start > max_width)).sum())
+    if flat:
+        counts[NESTED] += int((~is_outer & owned[inside]).sum())
+    cut = ~inside & (start < row[:, END]) & (end > first)
+    return RowGold(held, is_outer, rows_known(golds, rows, number[cut], pairs[cut]))
 
 
-def row_known(gold: DocGold, row: numpy.ndarray, inside: numpy.ndarray) -> Optional[numpy.ndarray]:
-    """The annotated tokens of a row. What the row's edge cuts through is not known to it: taught as
-    a negative, the visible half of an entity would contradict the row that holds the whole."""
-    cut = gold.spans[~inside & (gold.spans[:, 0] < row[END]) & (gold.spans[:, 1] > row[START])]
-    if gold.known is None and not len(cut):
+def rows_known(
+    golds: Sequence[Optional[DocGold]],
+    rows: numpy.ndarray,
+    number: numpy.ndarray,
+    cut: numpy.ndarray,
+) -> Optional[List[numpy.ndarray]]:
+    """The annotated tokens of each row, or None where all are. What a row's edge cuts through is
+    not known to it: taught as a negative, the visible half of an entity would contradict the row
+    that holds the whole.
+
+    number, cut: Which row is cut, by which span of its document (n, 3).
+    """
+    masks = [None if gold is None else gold.known for gold in golds]
+    if not len(cut) and all(mask is None for mask in masks):
         return None
-    if gold.known is None:
-        known = numpy.ones(row[END] - row[START], dtype=bool)
-    else:
-        known = gold.known[row[START] : row[END]].copy()
-    for start, end, _ in cut:
-        known[max(start - row[START], 0) : end - row[START]] = False
+    known = []
+    for doc, start, end, _, _ in rows:
+        mask = masks[doc]
+        whole = numpy.ones(end - start, dtype=bool)
+        known.append(whole if mask is None else mask[start:end].copy())
+    for row, (start, end, _) in zip(number, cut):
+        first = rows[row, START]
+        known[row][max(start - first, 0) : end - first] = False
     return known
 
 
