@@ -50,9 +50,9 @@ DATASETS: Dict[str, Dataset] = {
     "genia": Dataset(
         "en",
         True,
-        {"vectors": Budget(3000, 500, 5000), "transformer": Budget(400, 100, 2000)},
+        {"vectors": Budget(2200, 550, 5000), "transformer": Budget(400, 100, 2000)},
     ),
-    "germeval2014": Dataset("de", True, {"hash": Budget(3000, 500, 5000)}),
+    "germeval2014": Dataset("de", True, {"hash": Budget(2200, 550, 5000)}),
 }
 
 

@@ -57,8 +57,8 @@ SYSTEMS: Dict[str, System] = {
 }
 
 LEARN_RATES: Dict[str, List[float]] = {
-    "hash": [0.0005, 0.001, 0.002],
-    "vectors": [0.0005, 0.001, 0.002],
+    "hash": [0.001, 0.002],
+    "vectors": [0.001, 0.002],
     "transformer": [3e-5, 6e-5],
     "tuned": [0.002],
     "tuned_intnet": [0.002],
