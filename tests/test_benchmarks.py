@@ -10,7 +10,7 @@ import spacy
 from spacy.tokens import Doc, Span
 
 from benchmarks.accuracy import plan, score
-from benchmarks.data import width_of
+from benchmarks.data import DATASETS, width_of
 from benchmarks.report import accuracy_section, best_runs, by_corpus, speed_section
 from benchmarks.results import append, load, read_lines, run_key
 from benchmarks.speed import ALONE, long_documents, ratios
@@ -70,6 +70,17 @@ def test_table_takes_the_best_learning_rate_and_all_its_seeds():
     assert "62.0 ± 2.8" in text and "| `global_pointer` | 70.0 | 70.0 | 70.0 | 1 |" in text
 
 
+def test_page_has_published_figures_relations_and_recall_by_width():
+    section = accuracy_section("wnut17", "tuned", 10, [record("min", 50.0)])
+    assert "Table 3" in section and section.count("46.63") == 1
+    limited = {**record("locate_and_label_6", 50.0), "dataset": "genia"}
+    section = accuracy_section("genia", "vectors", 10, [limited])
+    assert "| `locate_and_label_6` | 50.0 (2) | 0.0 (0) | 0.0 (0) | 75.0 (4) | 0.0 (0) |" in section
+    linked = {**record("relations", 50.0), "relations": {"p": 30.0, "r": 20.0, "f": 24.0}}
+    section = accuracy_section("conll04", "vectors", 10, [linked])
+    assert "| `relations` | 30.0 | 20.0 | 24.0 |" in section and "SpERT" in section
+
+
 def test_ratios_are_medians_over_rounds():
     times = {ALONE: [1.0, 1.0, 4.0], "ner": [2.0, 4.0, 8.0]}
     assert ratios(times, times[ALONE]) == {ALONE: 1.0, "ner": 0.5}
@@ -83,6 +94,7 @@ def test_score_counts_nested_gold():
     doc.spans["sc"] = [Span(doc, 0, 2, label="ORG"), Span(doc, 1, 2, label="LOC")]
     scores = score(nlp, [doc])
     assert (scores["p"], scores["r"]) == (100.0, 50.0)
+    assert scores["by_width"] == {1: [0, 1], 2: [1, 1]} and "relations" not in scores
     assert width_of([doc]) == 2
 
 
@@ -97,9 +109,17 @@ def test_long_and_short_documents_have_the_same_words():
 @pytest.mark.parametrize("nested", [True, False])
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_every_system_has_a_config(system, nested):
-    config = make_config(system, "hash", lang="en", nested=nested, max_width=5)
+    encoder = SYSTEMS[system].encoders[0]
+    config = make_config(system, encoder, lang="en", nested=nested, max_width=5)
     nlp = spacy.util.load_model_from_config(config, auto_fill=True)
-    assert nlp.pipe_names == ["tok2vec", SYSTEMS[system].factory]
+    assert nlp.pipe_names[-1] == SYSTEMS[system].factory
+    changed = nlp.config["components"][SYSTEMS[system].factory]["model"]
+    assert {name: changed[name] for name in SYSTEMS[system].model} == SYSTEMS[system].model
+
+
+def test_every_budget_belongs_to_an_encoder_with_a_grid():
+    for dataset in DATASETS.values():
+        assert set(dataset.budgets) <= set(LEARN_RATES)
 
 
 @pytest.mark.slow
