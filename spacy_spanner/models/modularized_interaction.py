@@ -38,22 +38,22 @@ class Gate(nn.Module):
 class Fusion(nn.Module):
     """The states of the tagger with all gated information, in the width of the states (equation 4).
 
-    Starts as the states themselves plus a little of the rest, so that training begins where that of
-    a plain BiLSTM-CRF begins.
+    Starts as the states alone, so that training begins where that of a plain BiLSTM-CRF begins.
+
+    dropout: On the gated information, of which there is much more than of the states.
     """
 
-    def __init__(self, *, width: int, extra_widths: Dict[str, int]):
+    def __init__(self, *, width: int, extra_widths: Dict[str, int], dropout: float):
         super().__init__()
+        self.dropout = nn.Dropout(dropout)
         gates = {name: Gate(guide_width=width, width=n) for name, n in extra_widths.items()}
         self.gates = nn.ModuleDict(gates)
         self.mix = nn.Linear(width + sum(extra_widths.values()), width)
-        with torch.no_grad():
-            nn.init.xavier_uniform_(self.mix.weight)
-            nn.init.eye_(self.mix.weight[:, :width])
-            nn.init.zeros_(self.mix.bias)
+        nn.init.eye_(self.mix.weight)
+        nn.init.zeros_(self.mix.bias)
 
     def forward(self, states: Tensor, extras: Dict[str, Tensor]) -> Tensor:
-        gated = [gate(states, extras[name]) for name, gate in self.gates.items()]
+        gated = [self.dropout(gate(states, extras[name])) for name, gate in self.gates.items()]
         return self.mix(torch.cat([states, *gated], dim=2))
 
 
@@ -61,7 +61,7 @@ class ModularizedInteraction(SpanModule):
     """Three BiLSTMs over shared token vectors, two auxiliary tasks and a BIOES CRF over it all.
 
     hidden: Width of one direction of each BiLSTM.
-    dropout: On the token vectors and on the states of each BiLSTM.
+    dropout: On the token vectors, on the states of each BiLSTM and on what the gates let through.
     use_boundary, use_type, use_interaction: Ablations. The interaction needs both other modules;
         without either of them this is a BiLSTM-CRF.
     """
@@ -112,7 +112,9 @@ class ModularizedInteraction(SpanModule):
                 boundary=self.interaction.output_width, types=self.interaction.output_width
             )
         self.fused_width = states + sum(extra_widths.values())
-        self.fusion = Fusion(width=states, extra_widths=extra_widths) if extra_widths else None
+        self.fusion: Optional[Fusion] = None
+        if extra_widths:
+            self.fusion = Fusion(width=states, extra_widths=extra_widths, dropout=dropout)
         self.tagger = Tagger(width=states, n_labels=n_labels, scheme="BIOES", kind="crf")
 
     def prepare(self, tokens: Tokens, gold: Gold) -> None:

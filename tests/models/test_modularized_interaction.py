@@ -72,7 +72,7 @@ def test_gate_by_the_equation():
 
 
 def test_fusion_starts_as_the_states_themselves():
-    fusion = Fusion(width=3, extra_widths={"segment": 4})
+    fusion = Fusion(width=3, extra_widths={"segment": 4}, dropout=0.5).eval()
     states = torch.randn(2, 5, 3)
     torch.testing.assert_close(fusion(states, {"segment": torch.zeros(2, 5, 4)}), states)
 
