@@ -74,6 +74,7 @@ def execute(
     n_words = sum(map(len, train_docs[: budget.train_limit or None]))
     config["corpora"]["train"]["limit"] = budget.train_limit
     config["training"].update(max_steps=run.steps, patience=0, eval_frequency=budget.eval_frequency)
+    config["training"]["accumulate_gradient"] = 1  # few sentences: more updates from them
     set_learn_rate(config, run)
     config["training"]["logger"] = {"@loggers": "spacy.ConsoleLogger.v3", "console_output": False}
     clock = Clock(minutes)

@@ -37,20 +37,20 @@ class Dataset:
 
 DATASETS: Dict[str, Dataset] = {
     "demo": Dataset("en", True, {"hash": Budget(100, 50)}),
-    "conll04": Dataset("en", False, {"vectors": Budget(1000, 100), "transformer": Budget(300, 75)}),
+    "conll04": Dataset("en", False, {"vectors": Budget(1000, 100), "transformer": Budget(96, 24)}),
     "wnut17": Dataset(
         "en",
         False,
         {
             "vectors": Budget(1500, 150),
-            "tuned": Budget(1500, 150),
-            "tuned_intnet": Budget(1500, 150),
+            "tuned": Budget(1600, 160),
+            "tuned_intnet": Budget(1600, 160),
         },
     ),
     "genia": Dataset(
         "en",
         True,
-        {"vectors": Budget(2200, 550, 5000), "transformer": Budget(400, 100, 2000)},
+        {"vectors": Budget(2200, 550, 5000), "transformer": Budget(180, 45, 2000)},
     ),
     "germeval2014": Dataset("de", True, {"hash": Budget(2200, 550, 5000)}),
 }

@@ -60,8 +60,8 @@ LEARN_RATES: Dict[str, List[float]] = {
     "hash": [0.001, 0.002],
     "vectors": [0.001, 0.002],
     "transformer": [3e-5, 6e-5],
-    "tuned": [0.002],
-    "tuned_intnet": [0.002],
+    "tuned": [0.003],
+    "tuned_intnet": [0.003],
 }
 
 
