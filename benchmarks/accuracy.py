@@ -9,7 +9,7 @@ from collections import defaultdict
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Dict, List, Optional, Set
+from typing import Any, Callable, Dict, List, Optional, Set
 
 import spacy
 import torch
@@ -21,7 +21,11 @@ from spacy.training.loop import train
 from spacy.util import load_config_from_str
 from srsly.msgpack import msgpack_decoders, msgpack_encoders
 from thinc.api import NumpyOps, set_current_ops
+from torch import Tensor
 
+from spacy_spanner.contract import Tokens
+from spacy_spanner.models.locate_and_label import LocateAndLabel
+from spacy_spanner.pipeline.component import SpanTablePipe
 from spacy_spanner.relations import doc_relations
 
 from .data import DATASETS, corpus, read_docs, width_of
@@ -90,7 +94,12 @@ def execute(
         size = sum(
             f.stat().st_size for f in (Path(folder) / "model-best").rglob("*") if f.is_file()
         )
-        scores = score(best, read_docs(paths["dev"], dataset.lang))
+        proposals = watch_proposals(best)
+        dev_docs = read_docs(paths["dev"], dataset.lang)
+        scores = score(best, dev_docs)
+        if proposals:  # of Locate and Label: what the classifier has to look at
+            n_gold = sum(len(doc.spans["sc"]) for doc in dev_docs)
+            scores["proposals_per_gold"] = round(sum(proposals) / n_gold, 1)
     return {
         **asdict(run),
         **scores,
@@ -103,6 +112,23 @@ def execute(
         "size_mb": round(size / 1e6, 1),
         "max_width": width,
     }
+
+
+def watch_proposals(nlp: Any) -> List[int]:
+    """A list that is filled, while the pipeline predicts, with how many spans filters let through."""
+    counts: List[int] = []
+    for _, pipe in nlp.pipeline:
+        module = pipe.model.shims[0].module if isinstance(pipe, SpanTablePipe) else None
+        if isinstance(module, LocateAndLabel):
+            propose = module.proposals
+
+            def counted(encoded: Tokens, propose: Callable[..., Tensor] = propose) -> Tensor:
+                let_through = propose(encoded)  # (B, L, W) bool
+                counts.append(int(let_through.sum()))
+                return let_through
+
+            module.proposals = counted  # type: ignore[method-assign]
+    return counts
 
 
 def remember_codecs() -> None:
