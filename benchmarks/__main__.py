@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from .accuracy import Run, execute, plan
 from .data import DATASETS
-from .results import RESULTS, SPEED, append, commit, load, machine, run_key
+from .results import RESULTS, SPEED, append, commit, load, machine, quality, run_key
 from .systems import names
 
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -77,7 +77,7 @@ def accuracy(
             return record
 
         def all_seeds_of(runs: List[Run]) -> None:
-            best = max((one(run) for run in runs), key=lambda record: record["f"])
+            best = max((one(run) for run in runs), key=quality)
             for seed in all_seeds[1:]:
                 one(replace(runs[0], learn_rate=best["learn_rate"], seed=seed))
 

@@ -225,6 +225,7 @@ def plan(
         for system in systems:
             if chosen in SYSTEMS[system].encoders:
                 rates = LEARN_RATES[chosen]
-                n_steps = steps or DATASETS[name].budgets[chosen].steps
+                budget = DATASETS[name].budgets[chosen].steps * SYSTEMS[system].more_steps
+                n_steps = steps or budget
                 grid.append([Run(name, chosen, system, lr, seeds[0], n_steps) for lr in rates])
     return grid

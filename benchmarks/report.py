@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Tuple
 
 from .data import DATASETS
 from .published import PUBLISHED, RELATIONS_NOTE
-from .results import RESULTS, SPEED, read_lines
+from .results import RESULTS, SPEED, quality, read_lines
 from .systems import SYSTEMS
 
 Record = Dict[str, Any]
@@ -57,7 +57,7 @@ def best_runs(runs: List[Record]) -> Dict[str, List[Record]]:
         own = [run for run in runs if run["system"] == system]
         if own:
             first_seed = own[0]["seed"]
-            best = max((run for run in own if run["seed"] == first_seed), key=lambda run: run["f"])
+            best = max((run for run in own if run["seed"] == first_seed), key=quality)
             chosen[system] = [run for run in own if run["learn_rate"] == best["learn_rate"]]
     return chosen
 

@@ -34,6 +34,12 @@ def load(path: Path) -> Dict[tuple, Dict[str, Any]]:
     return {run_key(record): record for record in read_lines(path)}
 
 
+def quality(record: Dict[str, Any]) -> float:
+    """What learning rates are chosen by: F of the relations where a system finds them, or of the
+    spans."""
+    return record.get("relations", record)["f"]
+
+
 def append(path: Path, record: Dict[str, Any]) -> None:
     with _writing:
         path.parent.mkdir(parents=True, exist_ok=True)

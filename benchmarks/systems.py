@@ -18,6 +18,7 @@ class System:
     model: Dict[str, Any] = field(default_factory=dict)
     settings: Dict[str, Any] = field(default_factory=dict)
     encoders: tuple = ("hash", "vectors", "transformer")
+    more_steps: int = 1  # times the steps of the other systems, for another task than theirs
 
 
 TUNED = ("tuned",)  # the paper's own word representation
@@ -36,7 +37,7 @@ SYSTEMS: Dict[str, System] = {
     "span_ner": System("span_ner"),
     "bl_seq_ner": System("bundled_ner", {"decode_from": "seq"}),
     "bl_span_ner": System("bundled_ner", {"decode_from": "span"}),
-    "relations": System("global_pointer_relations"),
+    "relations": System("global_pointer_relations", more_steps=2),
     "locate_and_label_6": System("locate_and_label", SEEDS_TO_6, encoders=("vectors",)),
     "locate_and_label_6_no_regressor": System(
         "locate_and_label", {**SEEDS_TO_6, "use_regressor": False}, encoders=("vectors",)
