@@ -222,6 +222,11 @@ def plan(
     grid = []
     for name in datasets:
         chosen = encoder or DATASETS[name].encoder
+        if chosen not in DATASETS[name].budgets:
+            raise ValueError(
+                f"There is no budget for {name} with the encoder {chosen}. Choose another encoder, or "
+                "give it one in benchmarks/data.py."
+            )
         for system in systems:
             if chosen in SYSTEMS[system].encoders:
                 rates = LEARN_RATES[chosen]

@@ -49,6 +49,8 @@ def test_plan_gives_every_system_the_same_grid():
         assert [run.learn_rate for run in runs] == LEARN_RATES[runs[0].encoder]
         assert {run.seed for run in runs} == {0}
     assert {run.steps for runs in plan(["demo"], ["ner"], "hash", [0], 7) for run in runs} == {7}
+    with pytest.raises(ValueError, match="no budget for wnut17 with the encoder hash"):
+        plan(["wnut17"], ["ner"], "hash", [0], 0)
 
 
 def test_finished_runs_are_found_again(tmp_path):
