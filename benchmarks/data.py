@@ -37,14 +37,14 @@ class Dataset:
 
 DATASETS: Dict[str, Dataset] = {
     "demo": Dataset("en", True, {"hash": Budget(100, 50)}),
-    "conll04": Dataset("en", False, {"vectors": Budget(1000, 100), "transformer": Budget(96, 24)}),
+    "conll04": Dataset("en", False, {"vectors": Budget(1000, 100), "transformer": Budget(64, 16)}),
     "wnut17": Dataset(
         "en",
         False,
         {
             "vectors": Budget(1500, 150),
             "tuned": Budget(1600, 160),
-            "tuned_intnet": Budget(1600, 160),
+            "tuned_intnet": Budget(1280, 160),
         },
     ),
     "genia": Dataset(

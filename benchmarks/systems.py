@@ -60,7 +60,7 @@ SYSTEMS: Dict[str, System] = {
 LEARN_RATES: Dict[str, List[float]] = {
     "hash": [0.001, 0.002],
     "vectors": [0.001, 0.002],
-    "transformer": [3e-5, 6e-5],
+    "transformer": [1e-4, 2e-4],
     "tuned": [0.003],
     "tuned_intnet": [0.003],
 }

@@ -17,7 +17,11 @@ from .tags import TagScheme
 
 
 class TagLayer(nn.Module):
-    """Loss and decoding of tag logits (B, L, K), for heads that make the logits themselves."""
+    """Loss and decoding of tag logits (B, L, K), for heads that make the logits themselves.
+
+    legal: Softmax alone: decode the best well-formed sequence instead of the best tag of each
+        token, and give the probability of an entity among well-formed sequences.
+    """
 
     def __init__(
         self,
@@ -26,12 +30,15 @@ class TagLayer(nn.Module):
         scheme: str = "BIO",
         kind: str = "softmax",
         reduction: str = "mean",
+        legal: bool = False,
     ):
         super().__init__()
         self.scheme = TagScheme(scheme, n_labels)
         self.n_tags = self.scheme.n_tags
         self.reduction = reduction
         self.crf = CRF(self.scheme) if kind == "crf" else None
+        # Independent tags under the rules of the scheme are a CRF whose scores are all zero.
+        self.rules = CRF(self.scheme).requires_grad_(False) if legal and kind != "crf" else None
 
     def loss(
         self, logits: Tensor, mask: Tensor, gold_flat: Tensor, known: Optional[Tensor] = None
@@ -49,18 +56,23 @@ class TagLayer(nn.Module):
         total = (losses * counted).sum()
         return total if self.reduction == "sum" else total / counted.sum().clamp(min=1)
 
+    @property
+    def paths(self) -> Optional[CRF]:
+        """The distribution over sequences, where tags are not chosen one by one."""
+        return self.rules if self.crf is None else self.crf
+
     def best_tags(self, logits: Tensor, mask: Tensor) -> Tensor:
         """The most probable tags, 0 where padded.  (B, L)"""
-        if self.crf is not None:
-            return self.crf.viterbi(logits, mask)[0]
+        if self.paths is not None:
+            return self.paths.viterbi(logits, mask)[0]
         return logits.argmax(2) * mask
 
     def decode(self, logits: Tensor, mask: Tensor, thresholds: Tensor) -> Decoded:
         """The entities of the best tags with their exact probabilities, where those are over the
         threshold of the label (C,)."""
         spans = self.scheme.tags_to_spans(self.best_tags(logits, mask), mask)
-        if self.crf is not None:
-            scores = self.crf.span_marginals(logits, mask, spans)
+        if self.paths is not None:
+            scores = self.paths.span_marginals(logits, mask, spans)
         else:
             scores = independent_span_scores(self.scheme, logits, mask, spans)
         keep = scores > thresholds[spans[:, 3]]
@@ -78,9 +90,12 @@ class Tagger(nn.Module):
         scheme: str = "BIO",
         kind: str = "softmax",
         reduction: str = "mean",
+        legal: bool = False,
     ):
         super().__init__()
-        self.tags = TagLayer(n_labels=n_labels, scheme=scheme, kind=kind, reduction=reduction)
+        self.tags = TagLayer(
+            n_labels=n_labels, scheme=scheme, kind=kind, reduction=reduction, legal=legal
+        )
         self.project = nn.Linear(width, self.tags.n_tags)
 
     def loss(

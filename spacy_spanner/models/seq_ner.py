@@ -25,11 +25,14 @@ class SeqNER(SpanModule):
         n_labels: int,
         tagging: str = "softmax",
         scheme: str = "BIO",
+        legal: bool = True,
         dropout: float = 0.1,
     ):
         super().__init__(width=width, n_labels=n_labels)
         self.dropout = nn.Dropout(dropout)
-        self.tagger = Tagger(width=width, n_labels=n_labels, scheme=scheme, kind=tagging)
+        self.tagger = Tagger(
+            width=width, n_labels=n_labels, scheme=scheme, kind=tagging, legal=legal
+        )
 
     def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
         return self.tagger.loss(self.dropout(encoded.x), encoded.mask, gold.flat, gold.known)
@@ -39,13 +42,14 @@ class SeqNER(SpanModule):
 
     def cells(self, length: int) -> int:
         n_tags = self.tagger.tags.n_tags
-        return n_tags * max(length, n_tags if self.tagger.tags.crf is not None else 0)
+        return n_tags * max(length, n_tags if self.tagger.tags.paths is not None else 0)
 
 
 def build_seq_ner(
     tok2vec: Optional[Model[List[Doc], List[Floats2d]]] = None,
     tagging: Literal["softmax", "crf"] = "softmax",
     scheme: Literal["BIO", "BIOES"] = "BIO",
+    legal: bool = True,
     dropout: float = 0.1,
     learn_rate_scale: float = 1.0,
 ) -> SpanTableModel:
@@ -54,12 +58,14 @@ def build_seq_ner(
     tok2vec: Token vectors, or None where it is a part of another architecture.
     tagging: "softmax" or "crf".
     scheme: Tags "BIO" or "BIOES".
+    legal: With softmax, find the best well-formed tags; otherwise the best tag of each token, and
+        ill-formed ones are read as conlleval reads them. A CRF gives well-formed tags anyway.
     dropout: On the token vectors.
     learn_rate_scale: Multiplies the learning rate for this head alone.
     """
     return span_table_model(
         tok2vec,
-        partial(SeqNER, tagging=tagging, scheme=scheme, dropout=dropout),
+        partial(SeqNER, tagging=tagging, scheme=scheme, legal=legal, dropout=dropout),
         flat=True,
         threshold=0.0,
         learn_rate_scale=learn_rate_scale,

@@ -93,6 +93,46 @@ def test_independent_scores_equal_enumeration(scheme):
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_legal_decoding_equals_enumeration_of_well_formed_tags(scheme):
+    torch.manual_seed(1)
+    layer = TagLayer(n_labels=2 if scheme == "BIO" else 1, scheme=scheme, legal=True).double()
+    tags, lengths, longest = layer.scheme, [4, 3, 1], 4
+    logits = 2 * torch.randn(3, longest, tags.n_tags, dtype=torch.float64)
+    mask = torch.arange(longest) < torch.tensor(lengths)[:, None]
+    found = layer.decode(logits, mask, NO_THRESHOLD[: tags.n_labels])
+    scores = {tuple(span): score for span, score in zip(found.spans.tolist(), found.scores)}
+    expected = {}
+    for row, n in enumerate(lengths):
+        chances = {}
+        for path in itertools.product(range(tags.n_tags), repeat=n):
+            spans = tags.tags_to_spans(torch.tensor([path]), torch.ones((1, n)) > 0)
+            if tuple(tags.spans_to_tags(spans, (1, n))[0].tolist()) == path:  # well-formed
+                chances[path] = logits.softmax(2)[row, range(n), path].prod()
+        read = {
+            path: {
+                tuple(s[1:])
+                for s in tags.tags_to_spans(torch.tensor([path]), mask[:1, :n]).tolist()
+            }
+            for path in chances
+        }
+        for span in read[max(chances, key=chances.__getitem__)]:
+            share = sum(chance for path, chance in chances.items() if span in read[path])
+            expected[(row, *span)] = share / sum(chances.values())
+    assert scores.keys() == expected.keys() and len(expected) > 2
+    torch.testing.assert_close(
+        torch.stack([scores[k] for k in expected]), torch.stack([*expected.values()])
+    )
+
+
+def test_legal_decoding_leaves_the_loss_and_the_weights_alone():
+    plain, legal = TagLayer(n_labels=2), TagLayer(n_labels=2, legal=True)
+    logits = torch.randn(3, 4, plain.n_tags)
+    assert torch.equal(plain.loss(logits, MASK, GOLD), legal.loss(logits, MASK, GOLD))
+    assert [p for p in legal.parameters() if p.requires_grad] == []
+    assert legal.crf is None and TagLayer(n_labels=2, kind="crf", legal=True).rules is None
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_decode_finds_what_the_logits_say(kind, scheme):
