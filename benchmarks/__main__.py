@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from .accuracy import Run, execute, plan
 from .data import DATASETS
-from .results import RESULTS, SPEED, append, commit, load, machine, quality, run_key
+from .results import MEMORY, RESULTS, SPEED, append, commit, load, machine, quality, run_key
 from .systems import names
 
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -124,6 +124,21 @@ def speed(
         data=data,
         transformer=transformer,
     )
+    append(results, {**record, "commit": commit(), **machine()})
+
+
+@app.command()
+def memory(
+    slots: int = typer.Option(400_000, help="Slots of the memory"),
+    words: int = typer.Option(30_000, help="Distinct words of the training data"),
+    rounds: int = typer.Option(20, help="Rounds; the ratio is their median"),
+    sentences: int = typer.Option(100, help="Sentences of 25 tokens in each round"),
+    results: Path = typer.Option(MEMORY, help="File that the measurement is appended to"),
+) -> None:
+    """Prediction time of Hire-NER with a full memory over that without one."""
+    from .memory import measure
+
+    record = measure(slots=slots, words=words, rounds=rounds, sentences=sentences)
     append(results, {**record, "commit": commit(), **machine()})
 
 

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Tuple
 
 from .data import DATASETS
 from .published import PUBLISHED, RELATIONS_NOTE
-from .results import RESULTS, SPEED, quality, read_lines
+from .results import MEMORY, RESULTS, SPEED, quality, read_lines
 from .systems import SYSTEMS
 
 Record = Dict[str, Any]
@@ -26,6 +26,7 @@ make bench BENCH="accuracy --data DATA --vectors VECTORS --datasets conll04,wnut
 make bench BENCH="accuracy --data DATA --vectors VECTORS --datasets wnut17 --encoder tuned"
 make bench BENCH="accuracy --data DATA --transformer FOLDER --datasets conll04 --encoder transformer"
 make bench BENCH="speed --data DATA --encoder hash"
+make bench BENCH="memory"
 make bench BENCH="report"
 ```
 `DATA` holds `conll04/train.jsonl`, `conll04/dev.jsonl` and so on; `VECTORS` is what `spacy init vectors` made of GloVe 6B 100d (100,000 words); `FOLDER` is the `model`
@@ -39,6 +40,7 @@ result and is the same for all. Words per second of these runs are taken beside 
 def write_report(target: Path) -> None:
     runs, speeds = read_lines(RESULTS), read_lines(SPEED)
     parts = [HEAD, *(accuracy_section(*group) for group in by_corpus(runs)), speed_section(speeds)]
+    parts.append(memory_section(read_lines(MEMORY)))
     target.write_text("\n".join(parts).rstrip() + "\n", encoding="utf8")
     plot(runs, target.parent / "benchmarks.png")
 
@@ -164,6 +166,20 @@ def speed_section(speeds: List[Record]) -> str:
         rows = [[name, *(f"{record[k][name]:.2f}" for k in kinds)] for name in record["predict"]]
         lines += [*table(["system", *kinds.values()], rows), ""]
     return "\n".join(lines)
+
+
+def memory_section(records: List[Record]) -> str:
+    """The last measurement of a full memory."""
+    if not records:
+        return ""
+    record = records[-1]
+    return (
+        f"## The memory of Hire-NER\n\nWith {record['slots']:,} slots of width {record['width']} "
+        f"({record['words']:,} words, {record['megabytes']:.0f} MB), prediction takes {record['time_ratio']:.2f} times as "
+        f"long as without a memory: the median of {record['rounds']} rounds of {record['sentences']} sentences with word "
+        f"frequencies by Zipf's law, {min(record['time_ratios']):.2f} to {max(record['time_ratios']):.2f}, both pipelines in "
+        f"one process (`make bench BENCH=memory`). {record['machine']}, commit {record['commit']}.\n"
+    )
 
 
 def plot(runs: List[Record], target: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Dict, List
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results.jsonl"
 SPEED = FOLDER / "speed.jsonl"
+MEMORY = FOLDER / "memory.jsonl"
 KEYS = ("dataset", "encoder", "system", "learn_rate", "seed", "steps")
 
 _writing = Lock()

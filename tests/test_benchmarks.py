@@ -11,7 +11,14 @@ from spacy.tokens import Doc, Span
 
 from benchmarks.accuracy import plan, score
 from benchmarks.data import DATASETS, width_of
-from benchmarks.report import accuracy_section, best_runs, by_corpus, speed_section
+from benchmarks.memory import measure as measure_memory
+from benchmarks.report import (
+    accuracy_section,
+    best_runs,
+    by_corpus,
+    memory_section,
+    speed_section,
+)
 from benchmarks.results import append, load, read_lines, run_key
 from benchmarks.speed import ALONE, long_documents, ratios
 from benchmarks.systems import LEARN_RATES, SYSTEMS, make_config
@@ -87,6 +94,13 @@ def test_ratios_are_medians_over_rounds():
     times = {ALONE: [1.0, 1.0, 4.0], "ner": [2.0, 4.0, 8.0]}
     assert ratios(times, times[ALONE]) == {ALONE: 1.0, "ner": 0.5}
     assert speed_section([]) == ""
+
+
+def test_memory_is_measured_over_the_same_pipeline_without_it():
+    record = measure_memory(slots=40, words=20, rounds=2, sentences=2)
+    assert record["slots"] == 40 and len(record["time_ratios"]) == 2
+    shown = {**record, "machine": "a machine", "commit": "abc"}
+    assert "40 slots of width 256" in memory_section([shown]) and memory_section([]) == ""
 
 
 def test_score_counts_nested_gold():
