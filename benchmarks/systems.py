@@ -24,7 +24,7 @@ class System:
 TUNED = ("tuned",)  # the paper's own word representation
 INTNET = ("tuned_intnet",)
 SEEDS_TO_6 = {"seed_lengths": [1, 2, 3, 4, 5, 6]}
-# In a few epochs states change so fast that those of the epoch before deserve less trust (paper: .7).
+# In a few epochs states change so fast that those of the epoch before deserve less trust than usual.
 TRUST = {"mix": 0.85}
 NO_CONTEXT = {"sentence_level": "off", "document_level": "off"}
 
