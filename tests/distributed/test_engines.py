@@ -17,8 +17,8 @@ from spacy_spanner.distributed.engines import RayWorker, shard_from_json, shard_
 from spacy_spanner.distributed.inputs import InputFile
 from spacy_spanner.distributed.shards import cut_files
 
+from .shards import make_settings, run
 from .small import COMMAND, contents, left_over, start, write_jsonl
-from .test_annotation import make_settings, run
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
 needs_spark = pytest.mark.skipif(
