@@ -209,7 +209,8 @@ def key_of(span: Span) -> tuple:
 
 
 def linked(doc: Doc) -> Set[tuple]:
-    """Relations, right only with both ends and all labels right."""
+    """Relations, right only with both ends and all labels right; in tokens, unlike the scorer of the
+    component, because documents made from words alone have other spaces than the gold."""
     return {(key_of(r.head), r.label, key_of(r.tail)) for r in doc_relations(doc)}
 
 

@@ -15,6 +15,8 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 from tqdm import tqdm
 
+from spacy_spanner.models.memory_index import SIZE, WRITES
+
 HIDDEN_WIDTH = 256
 MODEL: Dict[str, Any] = {
     "@architectures": "spacy-spanner.HierarchicalNER.v1",
@@ -76,7 +78,7 @@ def make_pipeline(document_level: str, slots: int, words: int) -> Language:
     if memory is not None:
         memory.keys.normal_()
         memory.values.normal_(std=0.1)
-        memory.index.table[3] = memory.index.table[1]  # as if every slot had been written
+        memory.index.table[WRITES] = memory.index.table[SIZE]  # as if every slot had been written
     return nlp
 
 

@@ -54,6 +54,7 @@ SYSTEMS: Dict[str, System] = {
         "modularized_interaction", {"use_interaction": False}, encoders=TUNED
     ),
     "hire": System("hierarchical_ner", TRUST, encoders=INTNET),
+    "hire_mix_07": System("hierarchical_ner", {"mix": 0.7}, encoders=INTNET),
     "hire_base": System("hierarchical_ner", NO_CONTEXT, encoders=INTNET),
     "hire_sentence": System("hierarchical_ner", {"document_level": "off"}, encoders=INTNET),
     "hire_document": System(
