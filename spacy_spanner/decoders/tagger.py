@@ -19,6 +19,8 @@ from .tags import TagScheme
 class TagLayer(nn.Module):
     """Loss and decoding of tag logits (B, L, K), for heads that make the logits themselves.
 
+    reduction: Of the loss: "tokens", the mean over the known tokens, also of a CRF; "mean", for a
+        CRF the mean over the rows instead; or "sum".
     legal: Softmax alone: decode the best well-formed sequence instead of the best tag of each
         token, and give the probability of an entity among well-formed sequences.
     """
@@ -43,17 +45,19 @@ class TagLayer(nn.Module):
     def loss(
         self, logits: Tensor, mask: Tensor, gold_flat: Tensor, known: Optional[Tensor] = None
     ) -> Tensor:
-        """Softmax: cross entropy, mean (or sum) over the known tokens. CRF: negative log-likelihood
-        of what is known, mean (or sum) over the rows."""
+        """Softmax: cross entropy of the known tokens. CRF: negative log-likelihood of what is known
+        in each row. Reduced to a scalar."""
         tags = self.scheme.spans_to_tags(gold_flat, (mask.shape[0], mask.shape[1]))
         if known is not None:
             known = known | (tags > 0)  # gold is always annotation
+        counted = mask if known is None else mask & known  # (B, L)
         if self.crf is not None:
-            losses, counted = self.crf.nll(logits, tags, mask, known), mask[:, 0]
+            total = self.crf.nll(logits, tags, mask, known).sum()
+            if self.reduction == "mean":
+                counted = mask[:, 0]
         else:
             losses = F.cross_entropy(logits.transpose(1, 2), tags, reduction="none")  # (B, L)
-            counted = mask if known is None else mask & known
-        total = (losses * counted).sum()
+            total = (losses * counted).sum()
         return total if self.reduction == "sum" else total / counted.sum().clamp(min=1)
 
     @property

@@ -30,8 +30,15 @@ class SeqNER(SpanModule):
     ):
         super().__init__(width=width, n_labels=n_labels)
         self.dropout = nn.Dropout(dropout)
+        # A CRF's loss, too, by token: one as large as a sentence is cut by spaCy's gradient clipping in
+        # every step, and would drown the other loss of a bundle.
         self.tagger = Tagger(
-            width=width, n_labels=n_labels, scheme=scheme, kind=tagging, legal=legal
+            width=width,
+            n_labels=n_labels,
+            scheme=scheme,
+            kind=tagging,
+            reduction="tokens",
+            legal=legal,
         )
 
     def loss(self, encoded: Tokens, gold: Gold) -> Tensor:

@@ -50,12 +50,29 @@ def test_crf_loss_is_the_mean_over_rows(scheme):
     torch.testing.assert_close(tagger.loss(x, MASK, GOLD), expected)
 
 
-@pytest.mark.parametrize("kind,count", [("softmax", int(MASK.sum())), ("crf", len(MASK))])
-def test_summed_loss(kind, count):
+@pytest.mark.parametrize(
+    "kind,reduction,count",
+    [
+        ("softmax", "mean", int(MASK.sum())),
+        ("softmax", "tokens", int(MASK.sum())),
+        ("crf", "mean", len(MASK)),
+        ("crf", "tokens", int(MASK.sum())),
+    ],
+)
+def test_summed_loss(kind, reduction, count):
     x = make_x()
-    mean = make_tagger(kind, "BIO").loss(x, MASK, GOLD)
+    mean = make_tagger(kind, "BIO", reduction).loss(x, MASK, GOLD)
     total = make_tagger(kind, "BIO", "sum").loss(x, MASK, GOLD)
     torch.testing.assert_close(total, mean * count)
+
+
+def test_crf_loss_by_token_counts_known_tokens_only():
+    known = MASK.clone()
+    known[0, 3] = known[1, 0] = False
+    x = make_x()
+    total = make_tagger("crf", "BIO", "sum").loss(x, MASK, GOLD, known)
+    mean = make_tagger("crf", "BIO", "tokens").loss(x, MASK, GOLD, known)
+    torch.testing.assert_close(mean * (MASK.sum() - 2), total)
 
 
 @pytest.mark.parametrize("kind", KINDS)
