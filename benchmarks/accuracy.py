@@ -79,6 +79,8 @@ def execute(
     config["corpora"]["train"]["limit"] = budget.train_limit
     config["training"].update(max_steps=run.steps, patience=0, eval_frequency=budget.eval_frequency)
     config["training"]["accumulate_gradient"] = 1  # few sentences: more updates from them
+    if budget.batch_words:
+        config["training"]["batcher"]["size"] = budget.batch_words
     set_learn_rate(config, run)
     config["training"]["logger"] = {"@loggers": "spacy.ConsoleLogger.v3", "console_output": False}
     clock = Clock(minutes)
@@ -111,6 +113,7 @@ def execute(
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         "size_mb": round(size / 1e6, 1),
         "max_width": width,
+        "batch_words": budget.batch_words,
     }
 
 

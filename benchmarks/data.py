@@ -22,6 +22,7 @@ class Budget:
     steps: int
     eval_frequency: int
     train_limit: int = 0  # sentences; 0 for all
+    batch_words: int = 0  # padded words of a batch; 0 for what the encoder's config says
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,11 @@ class Dataset:
 
 DATASETS: Dict[str, Dataset] = {
     "demo": Dataset("en", True, {"hash": Budget(100, 50)}),
-    "conll04": Dataset("en", False, {"vectors": Budget(1000, 100), "transformer": Budget(64, 16)}),
+    "conll04": Dataset(
+        "en",
+        False,
+        {"vectors": Budget(1000, 100), "transformer": Budget(192, 48, batch_words=500)},
+    ),
     "wnut17": Dataset(
         "en",
         False,
@@ -50,7 +55,7 @@ DATASETS: Dict[str, Dataset] = {
     "genia": Dataset(
         "en",
         True,
-        {"vectors": Budget(2200, 550, 5000), "transformer": Budget(180, 45, 2000)},
+        {"vectors": Budget(2200, 550, 5000), "transformer": Budget(240, 60, 2000, batch_words=1000)},
     ),
     "germeval2014": Dataset("de", True, {"hash": Budget(2200, 550, 5000)}),
 }

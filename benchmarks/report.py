@@ -71,7 +71,7 @@ def spread(values: List[float]) -> str:
 
 
 def accuracy_section(dataset: str, encoder: str, steps: int, runs: List[Record]) -> str:
-    limit = DATASETS[dataset].budgets[encoder].train_limit
+    limit, batch = DATASETS[dataset].budgets[encoder].train_limit, runs[0].get("batch_words")
     title, published = PUBLISHED.get((dataset, encoder), ("", {}))
     head = ["system", "P", "R", "F", "seeds", "learning rate", "epochs", "seconds an epoch"]
     head += ["training words/s", "prediction words/s", "size MB", "peak MB", "seconds", "commit"]
@@ -88,7 +88,8 @@ def accuracy_section(dataset: str, encoder: str, steps: int, runs: List[Record])
     return "\n".join(
         [
             f"## {dataset}, encoder `{encoder}`, {steps:,} steps"
-            + (f", {limit:,} training sentences" if limit else ""),
+            + (f", {limit:,} training sentences" if limit else "")
+            + (f", batches of {batch:,} words" if batch else ""),
             "",
             *table([*head, title] if published else head, rows),
             "",

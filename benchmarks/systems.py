@@ -35,6 +35,7 @@ SYSTEMS: Dict[str, System] = {
     "efficient_global_pointer": System("efficient_global_pointer"),
     "locate_and_label": System("locate_and_label"),
     "seq_ner": System("seq_ner"),
+    "seq_ner_bio": System("seq_ner", {"scheme": "BIO"}, encoders=("vectors",)),
     "seq_ner_crf": System("seq_ner", {"tagging": "crf"}),
     "span_ner": System("span_ner"),
     "bl_seq_ner": System("bundled_ner", {"decode_from": "seq"}),
