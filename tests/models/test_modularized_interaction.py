@@ -77,6 +77,26 @@ def test_fusion_starts_as_the_states_themselves():
     torch.testing.assert_close(fusion(states, {"segment": torch.zeros(2, 5, 4)}), states)
 
 
+def test_fusion_weighs_gated_information_by_its_width():
+    torch.manual_seed(0)
+    fusion = Fusion(width=3, extra_widths={"segment": 4, "types": 2}, dropout=0.5).eval()
+    torch.nn.init.normal_(fusion.mix.weight)
+    states, segment, types = torch.randn(2, 5, 3), torch.randn(2, 5, 4), torch.randn(2, 5, 2)
+    fused = fusion(states, {"types": types, "segment": segment})
+    gates = fusion.gates
+    parts = [states, 0.5 * gates["segment"](states, segment), 0.5 * gates["types"](states, types)]
+    expected = sum(
+        part @ weight.T for part, weight in zip(parts, fusion.mix.weight.split([3, 4, 2], dim=1))
+    )
+    torch.testing.assert_close(fused, expected + fusion.mix.bias)
+
+
+def test_fused_states_are_dropped_out():
+    fusion = Fusion(width=30, extra_widths={"types": 20}, dropout=0.5)
+    fused = fusion(torch.randn(4, 50, 30), {"types": torch.randn(4, 50, 20)})
+    assert 0.4 < (fused == 0).float().mean() < 0.6
+
+
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("with_known", [False, True])
 def test_batch_equals_single_rows(options, with_known):
