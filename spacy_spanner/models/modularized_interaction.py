@@ -43,8 +43,7 @@ class Fusion(nn.Module):
     gated information is therefore weighed by how much wider than the states it is, or it is learned by
     heart before the states have learned anything.
 
-    dropout: On the gated information and on the result. Without the latter the tagger would read less
-        noise than it does without any information: many inputs are summed up.
+    dropout: On the gated information and on the result, where a plain BiLSTM-CRF has it.
     """
 
     def __init__(self, *, width: int, extra_widths: Dict[str, int], dropout: float):
@@ -67,8 +66,8 @@ class ModularizedInteraction(SpanModule):
     """Three BiLSTMs over shared token vectors, two auxiliary tasks and a BIOES CRF over it all.
 
     hidden: Width of one direction of each BiLSTM.
-    dropout: On the token vectors, on the states of each BiLSTM, on what the gates let through and on
-        the fused states.
+    dropout: On the token vectors, on the states of the two auxiliary BiLSTMs, on what the gates let
+        through and on what the tagger reads.
     use_boundary, use_type, use_interaction: Ablations. The interaction needs both other modules;
         without either of them this is a BiLSTM-CRF.
     """
@@ -134,11 +133,10 @@ class ModularizedInteraction(SpanModule):
     def encode(self, tokens: Tokens) -> Tokens:
         """States of the NER module as `x`, those of the other modules as parts.  (B, L, D) each"""
         x = self.dropout(tokens.x)
-        states = {
-            name: self.dropout(encoder(x, tokens.lengths))
-            for name, encoder in self.encoders.items()
-        }
-        return tokens.with_states(states.pop("ner"), **states)
+        states = {name: encode(x, tokens.lengths) for name, encode in self.encoders.items()}
+        # What the tagger reads is dropped out once, after the fusion: twice would hold it back.
+        ner = states.pop("ner")
+        return tokens.with_states(ner, **{name: self.dropout(s) for name, s in states.items()})
 
     def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
         """Equation 13, a weighted sum."""
@@ -171,7 +169,7 @@ class ModularizedInteraction(SpanModule):
     def fuse(self, encoded: Tokens, points: Optional[Tensor]) -> Tensor:
         """What the tagger reads, given where the pointer points (B, L, L + 1).  (B, L, D)"""
         if self.fusion is None:
-            return encoded.x
+            return self.dropout(encoded.x)
         extras = dict(encoded.parts)
         if self.pointer is not None and points is not None:
             extras["segment"] = self.pointer.segments(points, encoded.parts["boundary"])
