@@ -104,8 +104,8 @@ def speed(
     encoder: str = typer.Option("hash", help="hash or transformer"),
     dataset: str = typer.Option("genia", help="Corpus whose dev sentences are timed"),
     systems: str = typer.Option("all", help="Rows of `benchmarks/timed.py`, by commas"),
-    rounds: int = typer.Option(5, help="Rounds over all systems; ratios are medians over rounds"),
-    sentences: int = typer.Option(256, help="Sentences in each round"),
+    rounds: int = typer.Option(0, help="Rounds, of which ratios are medians [the encoder's own]"),
+    sentences: int = typer.Option(0, help="Sentences in each round [the encoder's own]"),
     threads: int = typer.Option(2, help="Threads of torch"),
     data: Path = DATA,
     transformer: Optional[str] = TRANSFORMER,
@@ -114,14 +114,14 @@ def speed(
     """Words per second of every system over the encoder alone, round by round in one process, and
     what one long document needs in memory, each system in a process of its own."""
     from .speed import measure
-    from .timed import TIMED
+    from .timed import ROUNDS, SENTENCES, TIMED
 
     record = measure(
         list(TIMED) if systems == "all" else systems.split(","),
         encoder=encoder,
         dataset=dataset,
-        rounds=rounds,
-        sentences=sentences,
+        rounds=rounds or ROUNDS[encoder],
+        sentences=sentences or SENTENCES[encoder],
         threads=threads,
         data=data,
         transformer=transformer,
