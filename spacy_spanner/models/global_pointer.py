@@ -82,7 +82,7 @@ class GlobalPointer(SpanModule):
         return self.n_labels * length * (self.band_width(length) or length)
 
     def padding(self, length: int) -> int:
-        return 128  # a token costs a row and a column of the table
+        return super().padding(length) // 2  # a token costs a row and a column of the table
 
 
 def span_cells(mask: Tensor, width: Optional[int]) -> Tensor:
