@@ -109,23 +109,25 @@ def one(
 def speed(
     encoder: str = typer.Option("hash", help="hash or transformer"),
     dataset: str = typer.Option("genia", help="Corpus whose dev sentences are timed"),
-    systems: str = typer.Option("all", help="Systems, by commas"),
-    rounds: int = typer.Option(5, help="Rounds over all systems; ratios are medians over rounds"),
-    sentences: int = typer.Option(600, help="Sentences in each round"),
+    systems: str = typer.Option("all", help="Rows of `benchmarks/timed.py`, by commas"),
+    rounds: int = typer.Option(0, help="Rounds, of which ratios are medians [the encoder's own]"),
+    sentences: int = typer.Option(0, help="Sentences in each round [the encoder's own]"),
     threads: int = typer.Option(2, help="Threads of torch"),
     data: Path = DATA,
     transformer: Optional[str] = TRANSFORMER,
     results: Path = typer.Option(SPEED, help="File that the measurement is appended to"),
 ) -> None:
-    """Words per second of every system over the encoder alone, round by round in one process."""
+    """Words per second of every system over the encoder alone, round by round in one process, and
+    what one long document needs in memory, each system in a process of its own."""
     from .speed import measure
+    from .timed import ROUNDS, SENTENCES, TIMED
 
     record = measure(
-        names(systems.split(",")),
+        list(TIMED) if systems == "all" else systems.split(","),
         encoder=encoder,
         dataset=dataset,
-        rounds=rounds,
-        sentences=sentences,
+        rounds=rounds or ROUNDS[encoder],
+        sentences=sentences or SENTENCES[encoder],
         threads=threads,
         data=data,
         transformer=transformer,
@@ -178,7 +180,7 @@ def quick(folder: Path = typer.Option(Path("corpus/bench-quick"), help="Where re
     speed(
         encoder="hash",
         dataset="demo",
-        systems="spancat,global_pointer",
+        systems="spancat_10,global_pointer",
         rounds=2,
         sentences=80,
         threads=1,

@@ -56,7 +56,7 @@ def execute(
     """Train and score; gives the record of the run."""
     torch.set_num_threads(1)
     # All systems alike: the BLIS that thinc brings is several times slower on processors it has no
-    # kernel for. Speed over the encoder is measured elsewhere, with thinc as it comes.
+    # kernel for.
     set_current_ops(NumpyOps(use_blis=False))
     remember_codecs()
     dataset = DATASETS[run.dataset]

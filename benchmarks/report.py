@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Tuple
 from .data import DATASETS
 from .published import PUBLISHED, RELATIONS_NOTE
 from .results import MEMORY, RESULTS, SPEED, quality, read_lines
+from .speed_page import speed_section
 from .systems import SYSTEMS
 
 Record = Dict[str, Any]
@@ -27,7 +28,8 @@ The grids are in `benchmarks/systems.py` (one rate for `tuned` and `tuned_intnet
 make bench BENCH="accuracy --data DATA --vectors VECTORS --datasets conll04,wnut17,genia,germeval2014"
 make bench BENCH="accuracy --data DATA --vectors VECTORS --datasets wnut17 --encoder tuned"
 make bench BENCH="accuracy --data DATA --transformer FOLDER --datasets conll04 --encoder transformer"
-make bench BENCH="speed --data DATA --encoder hash"
+OPENBLAS_NUM_THREADS=1 make bench BENCH="speed --data DATA --encoder hash --threads 1"
+OPENBLAS_NUM_THREADS=1 make bench BENCH="speed --data DATA --encoder transformer --transformer FOLDER --threads 1"
 make bench BENCH="memory"
 make bench BENCH="report"
 ```
@@ -148,27 +150,6 @@ def table(head: List[str], rows: List[List[str]]) -> List[str]:
 
 def average(runs: List[Record], key: str) -> float:
     return mean(run[key] for run in runs)
-
-
-def speed_section(speeds: List[Record]) -> str:
-    """The last measurement of each encoder."""
-    latest = {record["encoder"]: record for record in speeds}
-    lines: List[str] = []
-    for encoder, record in sorted(latest.items()):
-        lines += [
-            f"## Speed over the encoder alone, `{encoder}`",
-            "",
-            f"{record['sentences']} sentences of {record['dataset']} dev, {record['threads']} thread(s), medians over {record['rounds']} rounds in one "
-            f"process; the encoder alone predicts {record['words_per_second']:,} words/s. The last column is one document of 20,000 tokens "
-            f"without sentence boundaries against documents of 500. {record['machine']}, commit {record['commit']}, "
-            + ", ".join(f"{name} {version}" for name, version in record["versions"].items())
-            + ".",
-            "",
-        ]
-        kinds = {"predict": "prediction", "train": "training", "long": "long document"}
-        rows = [[name, *(f"{record[k][name]:.2f}" for k in kinds)] for name in record["predict"]]
-        lines += [*table(["system", *kinds.values()], rows), ""]
-    return "\n".join(lines)
 
 
 def memory_section(records: List[Record]) -> str:

@@ -1,12 +1,16 @@
-"""Words per second as ratios to the encoder alone, in one process, round by round."""
+"""Words per second as ratios to the encoder alone, in one process, both timed one after the other."""
 
 from __future__ import annotations
 
-import resource
+import gc
+import os
 import time
+from collections import defaultdict
+from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any, Dict, List, Optional, Tuple
+from tempfile import TemporaryDirectory
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import spacy
 import torch
@@ -14,18 +18,20 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import load_config_from_str, minibatch
-from thinc.api import fix_random_seed
+from thinc.api import NumpyOps, fix_random_seed, set_current_ops
 from tqdm import tqdm
 
 from spacy_spanner.training_config import join_config
 
-from .data import DATASETS, corpus, read_docs, width_of
-from .systems import SYSTEMS, make_config
+from .data import DATASETS, corpus, read_docs
+from .peak import peak_memory
+from .systems import LEARN_RATES, make_config
+from .timed import ALONE, KINDS, TIMED
 
-ALONE = "encoder alone"
-WARM_UP_STEPS = (
-    30  # updates before timing: an untrained head writes spans that a trained one does not
-)
+WARM_UP_STEPS, WARM_UP_BATCH = 150, 8
+BATCH = 32  # sentences of an update
+
+Timings = Dict[str, Dict[str, List[float]]]  # ratios by kind and system, one for each round
 
 
 def measure(
@@ -39,51 +45,82 @@ def measure(
     data: Path,
     transformer: Optional[str],
 ) -> Dict[str, Any]:
+    """Every kind of timing of every system, and the memory of a long document."""
     torch.set_num_threads(threads)
+    use_fast_products()
     lang = DATASETS[dataset].lang
     docs = [doc for doc in read_docs(corpus(dataset, "dev", data), lang) if len(doc)][:sentences]
-    width = width_of(docs)
     make: Dict[str, Any] = {ALONE: listener_config(encoder, lang, transformer)}
     for system in systems:
-        if encoder in SYSTEMS[system].encoders:
-            make[system] = make_config(
-                system, encoder, lang=lang, nested=True, max_width=width, transformer=transformer
-            )
-    pipelines = {name: prepared(config, docs) for name, config in tqdm(make.items(), "warm-up")}
-    times: Dict[str, Dict[str, List[float]]] = {
-        kind: {name: [] for name in pipelines} for kind in ("predict", "train", "long", "short")
+        make[system] = make_config(
+            TIMED[system], encoder, lang=lang, nested=True, transformer=transformer
+        )
+    pipelines = {
+        name: prepared(config, docs, LEARN_RATES[encoder][0])
+        for name, config in tqdm(make.items(), "warm-up")
     }
-    long_text, short_texts = long_documents(docs)
-    for _ in tqdm(range(rounds), "rounds"):
-        for name, (nlp, optimizer) in pipelines.items():
-            times["predict"][name].append(predict_seconds(nlp, docs))
-            times["train"][name].append(train_seconds(nlp, optimizer, docs))
-            times["long"][name].append(predict_seconds(nlp, long_text))
-            times["short"][name].append(predict_seconds(nlp, short_texts))
+    found = {name: spans_found(nlp, docs) for name, (nlp, _) in pipelines.items()}
+    timings = timed_rounds(pipelines, docs, KINDS[encoder], rounds)
+    seconds = median(predict_seconds(pipelines[ALONE][0], docs) for _ in range(5))
+    long_text, _ = long_documents(docs)
+    with TemporaryDirectory() as folder:
+        memory = peak_memory({n: nlp for n, (nlp, _) in pipelines.items()}, long_text[0], folder)
     return {
         "encoder": encoder,
         "dataset": dataset,
         "threads": threads,
         "rounds": rounds,
         "sentences": len(docs),
-        "max_width": width,
-        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-        "words_per_second": round(sum(map(len, docs)) / median(times["predict"][ALONE])),
-        "predict": ratios(times["predict"], times["predict"][ALONE]),
-        "train": ratios(times["train"], times["train"][ALONE]),
-        "long": {
-            name: round(median(a / b for a, b in zip(times["short"][name], times["long"][name])), 3)
-            for name in pipelines
-        },
+        "words_per_second": round(sum(map(len, docs)) / seconds),
+        "spans_per_gold": found,
+        **{kind: medians(own) for kind, own in timings.items()},
+        "memory": memory,
     }
 
 
-def ratios(times: Dict[str, List[float]], base: List[float]) -> Dict[str, float]:
-    """Speed over the encoder's in the same round; the median over rounds."""
-    return {
-        name: round(median(b / t for b, t in zip(base, own, strict=True)), 3)
-        for name, own in times.items()
-    }
+def use_fast_products() -> None:
+    """Numpy's matrix products. The BLIS that thinc brings is several times slower on processors it
+    has no kernel for; the encoder would then hide what a head costs."""
+    set_current_ops(NumpyOps(use_blis=False))
+
+
+def timed_rounds(
+    pipelines: Dict[str, Tuple[Language, Any]], docs: List[Doc], kinds: Tuple[str, ...], rounds: int
+) -> Timings:
+    """Ratios to the encoder alone, and for "long" of documents of 500 tokens to a long one."""
+    timings: Timings = defaultdict(lambda: defaultdict(list))
+    long_text, short_texts = long_documents(docs)
+    listener, listener_optimizer = pipelines[ALONE]
+    for _ in tqdm(range(rounds), "rounds"):
+        for name, (nlp, optimizer) in pipelines.items():
+            pairs = {
+                "predict": (
+                    partial(predict_seconds, listener, docs),
+                    partial(predict_seconds, nlp, docs),
+                ),
+                "train": (
+                    partial(train_seconds, listener, listener_optimizer, docs),
+                    partial(train_seconds, nlp, optimizer, docs),
+                ),
+                "long": (
+                    partial(predict_seconds, nlp, short_texts),
+                    partial(predict_seconds, nlp, long_text),
+                ),
+            }
+            for kind in kinds:
+                timings[kind][name].append(time_ratio(*pairs[kind]))
+    return timings
+
+
+def time_ratio(base: Callable[[], float], other: Callable[[], float]) -> float:
+    """Seconds of one over seconds of the other, right after one another, so that what else the
+    machine does meets both; and in both orders, as the second finds memory ready."""
+    first, second, third, fourth = base(), other(), other(), base()
+    return (first + fourth) / (second + third)
+
+
+def medians(timings: Dict[str, List[float]]) -> Dict[str, float]:
+    return {name: round(median(ratios), 3) for name, ratios in timings.items()}
 
 
 def listener_config(encoder: str, lang: str, transformer: Optional[str]) -> Any:
@@ -99,17 +136,34 @@ def listener_config(encoder: str, lang: str, transformer: Optional[str]) -> Any:
     return config
 
 
-def prepared(config: Any, docs: List[Doc]) -> Tuple[Language, Any]:
+def prepared(config: Any, docs: List[Doc], learn_rate: float) -> Tuple[Language, Any]:
     """The pipeline after a short training, so that it finds about what there is."""
     from . import listener  # noqa: F401  (registers the factory)
 
     fix_random_seed(0)
+    config["training"]["optimizer"]["learn_rate"] = learn_rate  # schedules are not stepped here
     nlp = spacy.util.load_model_from_config(load_config_from_str(config.to_str()), auto_fill=True)
     examples = [example(nlp, doc) for doc in docs]
     optimizer = nlp.initialize(lambda: examples)
-    for batch, _ in zip(minibatch(examples * 10, 32), range(WARM_UP_STEPS)):
-        nlp.update(batch, sgd=optimizer)
+    warm_up(nlp, examples, optimizer)
     return nlp, optimizer
+
+
+def warm_up(nlp: Language, examples: List[Example], optimizer: Any) -> None:
+    """Updates before timing: an untrained head writes spans that a trained one does not. The vectors
+    of a transformer, which stays as it is, are computed once."""
+    *_, (_, head) = nlp.pipeline
+    frozen = "transformer" in nlp.pipe_names
+    if frozen:
+        for _ in nlp.get_pipe("transformer").pipe(eg.predicted for eg in examples):
+            pass
+    for step in range(WARM_UP_STEPS):
+        places = range(WARM_UP_BATCH * step, WARM_UP_BATCH * (step + 1))
+        batch = [examples[place % len(examples)] for place in places]
+        if frozen:
+            head.update(batch, sgd=optimizer)
+        else:
+            nlp.update(batch, sgd=optimizer)
 
 
 def example(nlp: Language, doc: Doc) -> Example:
@@ -122,22 +176,39 @@ def example(nlp: Language, doc: Doc) -> Example:
     return Example(Doc(nlp.vocab, words=words, spaces=spaces), reference)
 
 
+def copies(nlp: Language, docs: List[Doc]) -> List[Doc]:
+    return [Doc(nlp.vocab, words=[t.text for t in doc]) for doc in docs]
+
+
+def spans_found(nlp: Language, docs: List[Doc]) -> float:
+    """Spans or entities written for each gold span: writing them is a part of what is timed."""
+    found = list(nlp.pipe(copies(nlp, docs)))
+    n_found = sum(len(doc.spans.get("sc", doc.ents)) for doc in found)
+    return round(n_found / max(1, sum(len(doc.spans["sc"]) for doc in docs)), 2)
+
+
+def now() -> float:
+    """Where all is one thread, the processor's time: what else the machine does counts less then."""
+    is_one_thread = torch.get_num_threads() == 1 and os.environ.get("OPENBLAS_NUM_THREADS") == "1"
+    return time.process_time() if is_one_thread else time.perf_counter()
+
+
 def predict_seconds(nlp: Language, docs: List[Doc]) -> float:
-    fresh = [Doc(nlp.vocab, words=[t.text for t in doc]) for doc in docs]
-    before = time.perf_counter()
+    fresh = copies(nlp, docs)
+    gc.collect()
+    before = now()
     for _ in nlp.pipe(fresh):
         pass
-    return time.perf_counter() - before
+    return now() - before
 
 
 def train_seconds(nlp: Language, optimizer: Any, docs: List[Doc]) -> float:
     examples = [example(nlp, doc) for doc in docs]
-    before = time.perf_counter()
-    for batch in minibatch(examples, 32):
-        nlp.update(batch, sgd=False)
-        for _, pipe in nlp.pipeline:
-            pipe.finish_update(optimizer)
-    return time.perf_counter() - before
+    gc.collect()
+    before = now()
+    for batch in minibatch(examples, BATCH):
+        nlp.update(batch, sgd=optimizer)
+    return now() - before
 
 
 def long_documents(docs: List[Doc], *, total: int = 20_000, short: int = 500) -> Tuple[list, list]:

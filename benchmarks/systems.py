@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional, Union
 
 from thinc.api import Config
 
@@ -19,6 +19,7 @@ class System:
     settings: Dict[str, Any] = field(default_factory=dict)
     encoders: tuple = ("hash", "vectors", "transformer")
     more_steps: int = 1  # times the steps of the other systems, for another task than theirs
+    width: Optional[int] = None  # widest span, instead of a width that suits the corpus
 
 
 TUNED = ("tuned",)  # the paper's own word representation
@@ -73,15 +74,24 @@ LEARN_RATES: Dict[str, List[float]] = {
 
 
 def make_config(
-    system: str, encoder: str, *, lang: str, nested: bool, max_width: int, **options: Any
+    system: Union[str, System],
+    encoder: str,
+    *,
+    lang: str,
+    nested: bool,
+    max_width: Optional[int] = None,
+    **options: Any,
 ) -> Config:
     """The training config of a system; all systems of an encoder differ in their head alone.
 
-    max_width: A width that holds 99 % of the gold spans; only systems with a limit use it.
+    max_width: A width that holds 99 % of the gold spans; only systems with a limit and no width of
+        their own use it.
     """
-    chosen = SYSTEMS[system]
+    chosen = SYSTEMS[system] if isinstance(system, str) else system
     output = None if chosen.factory in BASELINES else ("both" if nested else "ents")
-    width = max_width if chosen.factory in ("spancat", "span_ner", "bundled_ner") else None
+    if max_width is not None and chosen.factory not in ("spancat", "span_ner", "bundled_ner"):
+        max_width = None
+    width = chosen.width or max_width
     config = join_config(
         chosen.factory, encoder, lang=lang, output=output, max_width=width, **options
     )

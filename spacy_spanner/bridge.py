@@ -219,10 +219,11 @@ def group_rows(module: SpanModule, batch: SpanBatch) -> Iterator[numpy.ndarray]:
     while first < len(order):
         longest = int(lengths[order[first]])
         n_rows = max(1, batch.max_cells // max(1, module.cells(longest)))
-        # A group ends early where rows get much shorter: padding costs more than another step.
-        fits = lengths[order[first : first + n_rows]] * 2 >= longest - 8
-        yield order[first : first + int(fits.sum())]
-        first += int(fits.sum())
+        # A group ends early where all its padding would cost more than another group.
+        padding = (longest - lengths[order[first : first + n_rows]]).cumsum()
+        n_rows = int((padding <= module.padding(longest)).sum())
+        yield order[first : first + n_rows]
+        first += n_rows
 
 
 def gather(flat: Tensor, batch: SpanBatch, rows: numpy.ndarray) -> Tokens:

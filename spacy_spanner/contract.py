@@ -94,6 +94,11 @@ class SpanModule(nn.Module):
         """How many numbers one row of this length needs at the widest point, for batching rows."""
         return length * max(self.n_labels, 1)
 
+    def padding(self, length: int) -> int:
+        """How many padded tokens cost as much time as one more group of rows, the longest of which
+        has this length. Heads that go from token to token pay for each step of a group."""
+        return 24_000 // max(self.width, 1)  # 250 for small encoders, 62 for a small transformer
+
     def forward(self, tokens: Tokens, gold: Gold) -> Tensor:
         return self.loss(self.encode(tokens), gold)
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy
 import pytest
 import spacy
 from spacy.tokens import Doc, Span
@@ -12,16 +13,18 @@ from spacy.tokens import Doc, Span
 from benchmarks.accuracy import plan, score
 from benchmarks.data import DATASETS, width_of
 from benchmarks.memory import measure as measure_memory
+from benchmarks.peak import peak_mb
 from benchmarks.report import (
     accuracy_section,
     best_runs,
     by_corpus,
     memory_section,
-    speed_section,
 )
 from benchmarks.results import append, load, read_lines, run_key
-from benchmarks.speed import ALONE, long_documents, ratios
+from benchmarks.speed import long_documents, medians, time_ratio
+from benchmarks.speed_page import speed_section
 from benchmarks.systems import LEARN_RATES, SYSTEMS, make_config
+from benchmarks.timed import ALONE, BARS, KINDS, ROUNDS, SENTENCES, TIMED, bar
 
 ROOT = Path(__file__).parent.parent
 
@@ -90,10 +93,56 @@ def test_page_has_published_figures_relations_and_recall_by_width():
     assert "| `relations` | 30.0 | 20.0 | 24.0 |" in section and "SpERT" in section
 
 
-def test_ratios_are_medians_over_rounds():
-    times = {ALONE: [1.0, 1.0, 4.0], "ner": [2.0, 4.0, 8.0]}
-    assert ratios(times, times[ALONE]) == {ALONE: 1.0, "ner": 0.5}
-    assert speed_section([]) == ""
+def test_ratios_are_taken_in_both_orders_and_medians_over_rounds():
+    seconds = iter([1.0, 4.0, 2.0, 2.0])
+    assert time_ratio(lambda: next(seconds), lambda: next(seconds)) == 0.5
+    assert medians({"ner": [0.4, 0.9, 0.5]}) == {"ner": 0.5}
+
+
+def test_speeds_stand_beside_their_bars():
+    shown = {
+        "encoder": "hash",
+        "dataset": "genia",
+        "sentences": 9,
+        "threads": 1,
+        "rounds": 2,
+        "words_per_second": 1000,
+        "spans_per_gold": {"ner": 0.8, "span_ner": 0.9},
+        "predict": {ALONE: 1.0, "ner": 0.5, "span_ner": 0.6},
+        "train": {ALONE: 1.0, "ner": 0.7, "span_ner": 0.4},
+        "memory": {ALONE: 800.0, "ner": 1.0, "span_ner": 20.0},
+        "machine": "a machine",
+        "commit": "abc",
+        "versions": {"spacy": "3"},
+    }
+    text = speed_section([shown])
+    assert "| `span_ner` | 0.60 (0.50) | **0.40** (0.50) | 20 (300) | 0.9 |" in text
+    assert "| `ner` | 0.50 | 0.70 | 1 | 0.8 |" in text
+    assert f"| {ALONE} | 1.00 | 1.00 | 800 |  |" in text and speed_section([]) == ""
+
+
+def test_bars_and_kinds_belong_to_rows():
+    for (encoder, kind), bars in BARS.items():
+        assert kind in KINDS[encoder] and set(bars) <= set(TIMED)
+    assert set(KINDS) == set(ROUNDS) == set(SENTENCES) <= set(LEARN_RATES)
+    assert bar("hash", "memory", "span_ner") and bar("hash", "memory", "ner") is None
+
+
+@pytest.mark.parametrize("row", TIMED)
+def test_every_timed_row_has_its_width(row):
+    system = TIMED[row]
+    component = make_config(system, "hash", lang="en", nested=True)["components"][system.factory]
+    if system.factory == "spancat":
+        assert component["suggester"]["max_size"] == system.width
+    elif system.width:
+        model = component["model"]
+        assert model.get("span", model)["max_width"] == system.width
+
+
+def test_peak_memory_is_that_of_this_process():
+    before = peak_mb()
+    held = numpy.ones(25_000_000)  # 200 MB
+    assert peak_mb() >= held.nbytes / 2**20 and peak_mb() >= before > 0
 
 
 def test_memory_is_measured_over_the_same_pipeline_without_it():

@@ -84,6 +84,7 @@ def test_groups_hold_every_row_once_within_the_budget():
     for group in groups:
         longest = int(lengths[group].max())
         assert len(group) == 1 or len(group) * module.cells(longest) <= 20_000
+        assert len(group) * longest - lengths[group].sum() <= module.padding(longest)
     waste = sum(len(group) * lengths[group].max() for group in groups) / lengths.sum()
     assert waste < 1.6
 

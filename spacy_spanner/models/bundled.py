@@ -73,14 +73,22 @@ class BundledNER(SpanModule):
         return self.alpha * seq_loss + (1 - self.alpha) * span_loss
 
     def decode(self, encoded: Tokens, thresholds: Tensor) -> Decoded:
-        head = self.span if self.decode_from == "span" else self.seq
-        return head.decode(self._read_by(head, encoded), thresholds)
+        return self._decoder.decode(self._read_by(self._decoder, encoded), thresholds)
 
     def summary(self) -> List[str]:
         return [*self.seq.summary(), *self.span.summary()]
 
     def cells(self, length: int) -> int:
         return max(self.seq.cells(length), self.span.cells(length))
+
+    def padding(self, length: int) -> int:
+        if not self.training:
+            return self._decoder.padding(length)
+        return max(self.seq.padding(length), self.span.padding(length))
+
+    @property
+    def _decoder(self) -> SpanModule:
+        return self.span if self.decode_from == "span" else self.seq
 
     def _loss_of(self, head: SpanModule, encoded: Tokens, gold: Gold) -> Tensor:
         return head.loss(self._read_by(head, encoded), gold)

@@ -81,6 +81,9 @@ class GlobalPointer(SpanModule):
     def cells(self, length: int) -> int:
         return self.n_labels * length * (self.band_width(length) or length)
 
+    def padding(self, length: int) -> int:
+        return super().padding(length) // 2  # a token costs a row and a column of the table
+
 
 def span_cells(mask: Tensor, width: Optional[int]) -> Tensor:
     """Which cells are spans of real tokens; `mask` is (B, L).  (B, L, X)"""

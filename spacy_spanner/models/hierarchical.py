@@ -151,6 +151,9 @@ class HierarchicalNER(SpanModule):
         read = 0 if self.memory is None else self.memory.most_read
         return length * (2 * self.width + 6 * self.output_width + read)
 
+    def padding(self, length: int) -> int:
+        return 4 * length
+
 
 def build_hierarchical_ner(
     tok2vec: Optional[Model[List[Doc], List[Floats2d]]] = None,

@@ -26,6 +26,12 @@ class Sample:
     gold: Tensor  # (S, 4) the paired gold span, zeros where there is none
     used: Tensor  # bool
 
+    def pick(self, index: Tensor) -> Sample:
+        """Those under the given mask."""
+        return Sample(
+            self.spans.pick(index), self.overlap[index], self.gold[index], self.used[index]
+        )
+
 
 @torch.no_grad()
 def sample_seeds(
@@ -63,9 +69,11 @@ def sample_seeds(
     )
     own = torch.arange(len(gold.spans), device=mask.device)  # (N,)
     partner = torch.cat([partner.view(-1)[cell], own])  # (S,)
-    return Sample(
+    sample = Sample(
         spans=seeds.and_those(gold.spans),
         overlap=torch.cat([overlap.view(-1)[cell], overlap.new_ones(len(own))]),
         gold=F.pad(gold.spans, (0, 0, 0, 1))[partner],
         used=torch.cat([used, distinct]),
     )
+    # Empty slots change nothing. To count them costs a GPU more than to carry them along.
+    return sample.pick(sample.used) if mask.device.type == "cpu" else sample

@@ -61,11 +61,14 @@ class SpanScorer(nn.Module):
         return for_left, for_right, for_pool
 
     def dropout(self, x: Tensor) -> Tensor:
-        """As `nn.Dropout`, by comparing uniform numbers: a third of its time on a CPU."""
+        """As `nn.Dropout`, with four draws from each random number: a sixth of its time on a CPU."""
         if not self.training or self.rate == 0:
             return x
-        kept = torch.rand(x.shape, device=x.device) >= self.rate
-        return x * kept.to(x.dtype).div_(1 - self.rate)
+        steps = 1 << 15  # a draw has 15 bits, as the highest one of a random int64 is never set
+        least = round(self.rate * steps)
+        numbers = torch.empty((x.numel() + 3) // 4, dtype=torch.int64, device=x.device).random_()
+        draws = numbers.view(torch.int16)[: x.numel()].view(x.shape).bitwise_and_(steps - 1)
+        return (x * (draws >= least)).mul_(steps / (steps - least))
 
     def project(self, x: Tensor, index: Tensor, weight: Tensor) -> Tensor:
         """Products of the tokens (T, D) at the given places (N,).  (N, H)"""

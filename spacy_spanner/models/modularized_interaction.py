@@ -186,6 +186,9 @@ class ModularizedInteraction(SpanModule):
         tables = (self.pointer is not None) + 2 * (self.interaction is not None)  # (L, L) each
         return length * (tables * length + self.fused_width)
 
+    def padding(self, length: int) -> int:
+        return 2 * length  # steps cost little beside the gates
+
 
 def tag_log_frequencies(tagger: Tagger, mask: Tensor, gold: Gold) -> Tensor:
     """Log of each tag's share of the annotated words, each tag seen once more than it is.  (K,)"""

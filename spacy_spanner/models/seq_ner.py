@@ -51,6 +51,10 @@ class SeqNER(SpanModule):
         n_tags = self.tagger.tags.n_tags
         return n_tags * max(length, n_tags if self.tagger.tags.paths is not None else 0)
 
+    def padding(self, length: int) -> int:
+        steps = 0 if self.tagger.tags.paths is None else 32 * length
+        return super().padding(length) + steps
+
 
 def build_seq_ner(
     tok2vec: Optional[Model[List[Doc], List[Floats2d]]] = None,

@@ -5,8 +5,6 @@ B rows, L tokens, D width, N spans, P powers of two up to L.
 
 from __future__ import annotations
 
-from typing import List
-
 import torch
 from torch import Tensor
 
@@ -26,23 +24,27 @@ class RangeMax:
             self._build(x)
 
     def _build(self, x: Tensor) -> None:
-        place = torch.arange(len(self.x), device=x.device, dtype=torch.int32)  # (B * L,)
-        values: List[Tensor] = [x]
-        sources: List[Tensor] = [place.view(self.n_rows, self.n_tokens, 1).expand_as(x)]
-        step = 1
-        while 2 * step <= self.n_tokens:
-            left, right = values[-1][:, :-step], values[-1][:, step:]  # (B, L - step, D)
-            # The tail is never asked for: its windows would leave the row.
-            values.append(torch.cat([torch.maximum(left, right), values[-1][:, -step:]], dim=1))
+        n_levels = max(self.n_tokens, 1).bit_length()  # windows of 1, 2, 4, ... up to L tokens
+        # Windows that would leave their row are never asked for: nothing stands there.
+        values = x.new_empty((n_levels, *x.shape))
+        values[0] = x
+        shape = values.shape if self.traced else (1, 1, 1, 1)
+        sources = torch.empty(shape, dtype=torch.int32, device=x.device)
+        if self.traced:
+            place = torch.arange(len(self.x), device=x.device, dtype=torch.int32)  # (B * L,)
+            sources[0] = place.view(self.n_rows, self.n_tokens, 1)
+        for level in range(1, n_levels):
+            step = 1 << (level - 1)
+            left, right = values[level - 1, :, :-step], values[level - 1, :, step:]
+            torch.maximum(left, right, out=values[level, :, :-step])  # (B, L - step, D)
             if self.traced:
-                source = sources[-1]
+                source = sources[level - 1]
                 winner = torch.where(right > left, source[:, step:], source[:, :-step])
-                sources.append(torch.cat([winner, source[:, -step:]], dim=1))
-            step *= 2
+                sources[level, :, :-step] = winner
         # The largest power of two in each length is found by counting: no float rounds it.
-        self.powers = 1 << torch.arange(len(values), device=x.device)  # (P,)
-        self.values = torch.stack(values).view(-1, self.width)  # (P * B * L, D)
-        self.sources = torch.stack(sources).view(-1, self.width)  # (P * B * L, D) if traced
+        self.powers = 1 << torch.arange(n_levels, device=x.device)  # (P,)
+        self.values = values.view(-1, self.width)  # (P * B * L, D)
+        self.sources = sources.view(-1, sources.shape[-1])  # (P * B * L, D) if traced
 
     def __call__(self, row: Tensor, start: Tensor, end: Tensor) -> Tensor:
         """Max over [start, end) of each row; no span may be empty.  (N,) each -> (N, D)"""

@@ -228,6 +228,9 @@ def test_gradients():
 def test_cells_of_the_hungrier_head():
     bundle = make_bundle()
     assert bundle.cells(4) == max(bundle.seq.cells(4), bundle.span.cells(4))
+    assert bundle.train().padding(4) == max(bundle.seq.padding(4), bundle.span.padding(4))
+    decoder = bundle.span if bundle.decode_from == "span" else bundle.seq
+    assert bundle.eval().padding(4) == decoder.padding(4)
 
 
 def test_build_defaults_and_options():

@@ -2,10 +2,12 @@
 
 import pytest
 import torch
+from torch.nn import functional as F
 
-from spacy_spanner.models.locate_and_label_sample import sample_seeds
+from spacy_spanner.models.locate_and_label_sample import Sample, sample_seeds
 from spacy_spanner.models.locate_and_label_stages import (
     Spans,
+    SpanScorer,
     View,
     binary_focal,
     class_focal,
@@ -128,3 +130,37 @@ def test_a_perfect_regression_costs_nothing():
     # Spans that are apart cost more than one, the more the further.
     apart = overlap_loss(start, end, start + 10, end + 10)
     assert (apart > 1).all() and (overlap_loss(start, end, start + 20, end + 20) > apart).all()
+
+
+def test_empty_slots_change_nothing():
+    """On a CPU they are left out; on a GPU they are carried along."""
+    module, tokens, gold = make(negatives_per_row=2), make_tokens(), make_gold()
+    sample = module.sample(tokens.mask, gold, module.seed_widths)
+    assert sample.used.all()
+    empty = Spans(*torch.tensor([[0, 0], [0, 0], [1, 1]]))
+    spans = Spans(
+        torch.cat([sample.spans.row, empty.row]),
+        torch.cat([sample.spans.start, empty.start]),
+        torch.cat([sample.spans.end, empty.end]),
+    )
+    overlap, used = F.pad(sample.overlap, (0, 2)), F.pad(sample.used, (0, 2))
+    wider = Sample(spans, overlap, F.pad(sample.gold, (0, 0, 0, 2)), used)
+    terms = []
+    for chosen in (sample, wider):
+        module.sample = lambda *args, chosen=chosen: chosen
+        terms.append(module.loss_terms(tokens, gold))
+    for name, (value, count) in terms[0].items():
+        torch.testing.assert_close(terms[1][name][0], value)
+        assert terms[1][name][1] == count
+
+
+def test_dropout_draws_every_number_on_its_own():
+    scorer = SpanScorer(width=4, hidden=4, n_out=1, dropout=0.3).train()
+    kept = scorer.dropout(torch.ones(4000, 7))
+    assert set(kept.unique().tolist()) <= {0.0, kept.max().item()}
+    assert kept.max().item() == pytest.approx(1 / 0.7, rel=1e-3)
+    share = (
+        (kept > 0).double().mean(0)
+    )  # (7,): no channel, and no place in a random number, differs
+    assert share.tolist() == pytest.approx([0.7] * 7, abs=0.04)
+    assert (kept > 0).double().T.corrcoef().fill_diagonal_(0).abs().max() < 0.08

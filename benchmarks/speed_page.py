@@ -1,0 +1,82 @@
+"""The speed tables of docs/benchmarks.md: each ratio beside the bar it has to reach."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List
+
+from .timed import ALONE, bar
+
+Record = Dict[str, Any]
+
+TITLES = {
+    "predict": "prediction",
+    "train": "training",
+    "long": "long document",
+    "memory": "memory of it, MB",
+}
+
+
+def speed_section(speeds: List[Record]) -> str:
+    """The last measurement of each encoder."""
+    latest = {record["encoder"]: record for record in speeds if "memory" in record}
+    lines: List[str] = []
+    for encoder, record in sorted(latest.items()):
+        kinds = [kind for kind in TITLES if kind in record]
+        head = ["system", *(TITLES[kind] for kind in kinds), "spans for each gold span"]
+        lines += [f"## Speed over the encoder alone, `{encoder}`", "", *about(record), ""]
+        for cells in [
+            head,
+            ["---"] * len(head),
+            *(row(record, name, kinds) for name in names(record)),
+        ]:
+            lines.append("| " + " | ".join(cells) + " |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def names(record: Record) -> List[str]:
+    return list(record["predict"])
+
+
+def row(record: Record, name: str, kinds: List[str]) -> List[str]:
+    cells = [name if name == ALONE else f"`{name}`"]
+    cells += [cell(record, kind, name) for kind in kinds]
+    return [*cells, "" if name == ALONE else f"{record['spans_per_gold'][name]:.1f}"]
+
+
+def cell(record: Record, kind: str, name: str) -> str:
+    """A value with its bar; bold where it misses it.
+
+    >>> cell({"encoder": "hash", "train": {"span_ner": 0.62}}, "train", "span_ner")
+    '0.62 (0.50)'
+    """
+    value, wanted = record[kind][name], bar(record["encoder"], kind, name)
+    if kind == "memory":
+        text, missed = f"{value:,.0f}", wanted is not None and value > wanted
+        least = f" ({wanted:.0f})" if wanted is not None else ""
+    else:
+        text, missed = f"{value:.2f}", wanted is not None and value < wanted
+        least = f" ({wanted:.2f})" if wanted is not None else ""
+    return (f"**{text}**" if missed else text) + least
+
+
+def about(record: Record) -> List[str]:
+    """What was measured and how, in words."""
+    long_document = (
+        "`long document` is one of 20,000 tokens without sentences, over the same words in "
+        "documents of 500. "
+    )
+    versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
+    return [
+        "Words per second over those of the encoder with the cheapest listener, "
+        f"{record['words_per_second']:,} words/s in prediction: {record['sentences']} sentences of "
+        f"{record['dataset']} dev, {record['threads']} thread(s), medians over {record['rounds']} "
+        "round(s) in one process, in each of which both are timed one after the other, in both "
+        "orders. In brackets the bar that a row has to reach; what misses it is bold. "
+        "Spancat looks at spans of up to 3 or 10 tokens, SpanNER and bundles at up to 10. "
+        + (long_document if "long" in record else "")
+        + "Memory is the peak of a process that annotates a document of 20,000 tokens, beyond that "
+        "of the encoder alone, which is shown whole. The heads are trained for a few steps only, "
+        "hence the last column. "
+        f"{record['machine']}, commit {record['commit']}, {versions}."
+    ]
