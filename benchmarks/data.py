@@ -55,7 +55,10 @@ DATASETS: Dict[str, Dataset] = {
     "genia": Dataset(
         "en",
         True,
-        {"vectors": Budget(2200, 550, 5000), "transformer": Budget(240, 60, 2000, batch_words=1000)},
+        {
+            "vectors": Budget(2200, 550, 5000),
+            "transformer": Budget(240, 60, 2000, batch_words=1000),
+        },
     ),
     "germeval2014": Dataset("de", True, {"hash": Budget(2200, 550, 5000)}),
 }
