@@ -51,14 +51,14 @@ class Fusion(nn.Module):
         self.dropout = nn.Dropout(dropout)
         gates = {name: Gate(guide_width=width, width=n) for name, n in extra_widths.items()}
         self.gates = nn.ModuleDict(gates)
-        self.weight = width / sum(extra_widths.values())
+        self.scale = width / sum(extra_widths.values())
         self.mix = nn.Linear(width + sum(extra_widths.values()), width)
         nn.init.eye_(self.mix.weight)
         nn.init.zeros_(self.mix.bias)
 
     def forward(self, states: Tensor, extras: Dict[str, Tensor]) -> Tensor:
         gated = torch.cat([gate(states, extras[name]) for name, gate in self.gates.items()], dim=2)
-        informed = torch.cat([states, self.dropout(gated * self.weight)], dim=2)
+        informed = torch.cat([states, self.dropout(gated * self.scale)], dim=2)
         return self.dropout(self.mix(informed))
 
 
