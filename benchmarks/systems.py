@@ -7,7 +7,9 @@ from typing import Any, Dict, List, Optional, Union
 
 from thinc.api import Config
 
-from spacy_spanner.training_config import BASELINES, join_config
+from spacy_spanner.training_config import BASELINES, join_config, read_overlay
+
+from .fast_heads import NAME as FAST_HEADS
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,12 @@ def make_config(
     component = config["components"][chosen.factory]
     component["model"].update(chosen.model)
     component.update(chosen.settings)
+    head = read_overlay("encoders", encoder).get("head")
+    if chosen.factory in BASELINES and head:
+        optimizer = config["training"]["optimizer"]
+        defaults = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "use_averages": False}
+        optimizer.update(defaults, head_scale=head["learn_rate_scale"])
+        optimizer["@optimizers"] = FAST_HEADS
     return config
 
 

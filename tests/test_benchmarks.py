@@ -9,6 +9,8 @@ import numpy
 import pytest
 import spacy
 from spacy.tokens import Doc, Span
+from spacy.util import registry
+from thinc.api import Adam
 
 from benchmarks.accuracy import plan, score
 from benchmarks.data import DATASETS, width_of
@@ -80,6 +82,24 @@ def test_table_takes_the_best_learning_rate_and_all_its_seeds():
     [(dataset, encoder, steps, own)] = by_corpus(runs)
     text = accuracy_section(dataset, encoder, steps, own)
     assert "62.0 ± 2.8" in text and "| `global_pointer` | 70.0 | 70.0 | 70.0 | 1 |" in text
+
+
+def test_heads_of_spacy_learn_as_fast_as_ours_over_a_transformer():
+    for system in ("ner", "spancat"):
+        config = make_config(system, "transformer", lang="en", nested=False, max_width=3)
+        config["training"]["optimizer"]["learn_rate"] = 0.001
+        optimizer = registry.resolve({"it": config["training"]["optimizer"]})["it"]
+        plain = Adam(0.001, grad_clip=1.0, L2=0.01, L2_is_weight_decay=True, use_averages=False)
+        moved = {}
+        for name in ("W", "layer.0.weight"):
+            weights = numpy.ones(3, dtype="f"), numpy.ones(3, dtype="f")
+            gradient = numpy.full(3, 0.1, dtype="f")
+            moved[name] = 1 - optimizer((1, name), weights[0], gradient.copy())[0]
+            expected = 1 - plain((1, name), weights[1], gradient.copy())[0]
+            factor = 20 if name == "W" else 1
+            numpy.testing.assert_allclose(moved[name], factor * expected, rtol=1e-3)
+    ours = make_config("seq_ner", "transformer", lang="en", nested=False)
+    assert ours["training"]["optimizer"]["@optimizers"] == "Adam.v1"
 
 
 def test_page_has_published_figures_relations_and_recall_by_width():
