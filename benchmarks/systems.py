@@ -69,7 +69,7 @@ SYSTEMS: Dict[str, System] = {
 LEARN_RATES: Dict[str, List[float]] = {
     "hash": [0.001, 0.002],
     "vectors": [0.001, 0.002],
-    "transformer": [2e-4, 5e-4],
+    "transformer": [1e-4, 2e-4],
     "tuned": [0.003],
     "tuned_intnet": [0.003],
 }
