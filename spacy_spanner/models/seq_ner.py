@@ -31,7 +31,7 @@ class SeqNER(SpanModule):
         super().__init__(width=width, n_labels=n_labels)
         self.dropout = nn.Dropout(dropout)
         # A CRF's loss, too, by token: one as large as a sentence is cut by spaCy's gradient clipping in
-        # every step, and would drown the other loss of a bundle.
+        # most steps, and would drown the other loss of a bundle.
         self.tagger = Tagger(
             width=width,
             n_labels=n_labels,
