@@ -118,7 +118,7 @@ class LocateAndLabel(SpanModule):
             terms["filter"] = masked_sum(losses, sample.used)
         spans, legal = sample.spans, sample.used
         if self.regressor is not None:
-            offsets = self.offsets(view, spans, pooled)  # (S, 2)
+            offsets = self.offsets_to_learn(view, spans, pooled, positive)  # (S, 2)
             moved = apply_offsets(spans.start, spans.end, offsets)  # real-valued, for the loss
             # Rounding ends the gradient here: the classifier never moves a boundary.
             start, end, is_legal = adjust(
@@ -140,6 +140,23 @@ class LocateAndLabel(SpanModule):
         losses = class_focal(logits, classes, gamma=self.class_gamma)
         terms["classifier"] = masked_sum(losses * weigh(overlap, threshold=self.alpha2), legal)
         return terms
+
+    def offsets_to_learn(
+        self, view: View, spans: Spans, pooled: Tensor, positive: Tensor
+    ) -> Tensor:
+        """As `offsets`. Positive spans alone teach the regressor: where they can be told apart
+        without waiting for a device, the others, most of all, get no backward pass.  (S, 2)"""
+        if positive.device.type != "cpu":
+            return self.offsets(view, spans, pooled)
+        learn, rest = positive.nonzero()[:, 0], (~positive).nonzero()[:, 0]
+        with torch.no_grad():
+            others = self.offsets(view, spans.pick(rest), pooled.index_select(0, rest))
+        own = self.offsets(view, spans.pick(learn), pooled.index_select(0, learn))
+        return (
+            others.new_empty((len(positive), 2))
+            .index_copy(0, rest, others)
+            .index_copy(0, learn, own)
+        )
 
     def offsets(self, view: View, spans: Spans, pooled: Tensor) -> Tensor:
         """How far the regressor wants to move each boundary.  (K, 2)"""

@@ -64,11 +64,12 @@ class SpanScorer(nn.Module):
         """As `nn.Dropout`, with four draws from each random number: a sixth of its time on a CPU."""
         if not self.training or self.rate == 0:
             return x
-        steps = 1 << 15  # a draw has 15 bits, as the highest one of a random int64 is never set
+        steps = 1 << 16
         least = round(self.rate * steps)
-        numbers = torch.empty((x.numel() + 3) // 4, dtype=torch.int64, device=x.device).random_()
-        draws = numbers.view(torch.int16)[: x.numel()].view(x.shape).bitwise_and_(steps - 1)
-        return (x * (draws >= least)).mul_(steps / (steps - least))
+        numbers = torch.empty((x.numel() + 3) // 4, dtype=torch.int64, device=x.device)
+        draws = numbers.random_(-(1 << 63), None).view(torch.int16)[: x.numel()].view(x.shape)
+        kept = (draws >= least - steps // 2).to(x.dtype)
+        return x * kept.mul_(steps / (steps - least))
 
     def project(self, x: Tensor, index: Tensor, weight: Tensor) -> Tensor:
         """Products of the tokens (T, D) at the given places (N,).  (N, H)"""

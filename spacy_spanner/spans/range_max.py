@@ -5,16 +5,18 @@ B rows, L tokens, D width, N spans, P powers of two up to L.
 
 from __future__ import annotations
 
+from typing import Any, Tuple
+
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 
 class RangeMax:
     """Max-pooled vectors of arbitrary spans of (B, L, D) token vectors.
 
-    Where a gradient is wanted, a second table tells which token each maximum came from. The result
-    is then gathered from the tokens, so that the backward pass is one scatter instead of the
-    derivatives of every window."""
+    Where a gradient is wanted, a second table tells which token each maximum came from. The
+    backward pass is then one scatter instead of the derivatives of every window."""
 
     def __init__(self, x: Tensor):
         self.n_rows, self.n_tokens, self.width = x.shape
@@ -58,4 +60,21 @@ class RangeMax:
         winner = torch.where(
             right > left, self.sources.index_select(0, second), self.sources.index_select(0, first)
         )  # (N, D)
-        return self.x.gather(0, winner.long())
+        return _Maxima.apply(self.x, torch.maximum(left, right), winner)
+
+
+class _Maxima(torch.autograd.Function):
+    """Maxima (N, D) that are known already, and the rows of x they came from."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, maxima: Tensor, winner: Tensor) -> Tensor:
+        ctx.save_for_backward(winner)
+        ctx.shape = x.shape
+        return maxima
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_maxima: Tensor) -> Tuple[Tensor, None, None]:
+        (winner,) = ctx.saved_tensors
+        d_x = d_maxima.new_zeros(ctx.shape)
+        return d_x.scatter_add_(0, winner.long(), d_maxima), None, None
