@@ -77,6 +77,10 @@ class Errors(metaclass=WithCodes):
         "another component. Add relation labels with `add_relation_label`."
     )
     S010 = "max_width = {max_width} is not possible: use a positive number, or null for no limit."
+    S061 = (
+        "hidden_width = {hidden_width} is not possible: use a positive number, or null for no such "
+        "layer."
+    )
     S040 = (
         "`spacy-spanner.TunedVectors.v1` was trained beside static vectors of width {expected} (0: none), "
         "but the pipeline has vectors of width {got}. Load the pipeline with the vectors it was trained "

@@ -11,6 +11,7 @@ from thinc.api import Config
 CONFIGS = Path(__file__).parent / "configs"
 BASELINES = ("ner", "spancat")  # spaCy's own components, configured alike for fair comparisons
 RELATIONS = "global_pointer_relations"
+POINTERS = ("global_pointer", "efficient_global_pointer")
 
 
 def names(kind: str) -> List[str]:
@@ -48,9 +49,10 @@ def join_config(
     overlay = read_overlay("systems", system)
     component = overlay.pop("component")
     config = config.merge(overlay)
-    head = config.pop("head", {})
+    head, pointer = config.pop("head", {}), config.pop("pointer", {})
     if system not in BASELINES:
         component["model"].update(head)
+        component["model"].update(pointer if system in POINTERS else {})
         component["spans_key"] = spans_key
         if output is not None:
             component["output"] = output
@@ -76,12 +78,7 @@ def join_config(
 def set_width(component: Dict[str, Any], max_width: int) -> None:
     if "suggester" in component:
         component["suggester"]["max_size"] = max_width
-    elif component["factory"] in (
-        "global_pointer",
-        "efficient_global_pointer",
-        "span_ner",
-        RELATIONS,
-    ):
+    elif component["factory"] in (*POINTERS, "span_ner", RELATIONS):
         component["model"]["max_width"] = max_width
     elif component["factory"] == "bundled_ner":
         span_head = {"@architectures": "spacy-spanner.SpanNER.v1", "tok2vec": None}
@@ -96,7 +93,7 @@ def score_weights(system: str, output: Optional[str], spans_key: str) -> Dict[st
         entities = "ents_f" if output == "ents" else f"spans_{spans_key}_f"
         return {"rel_f": 1.0, "rel_p": 0.0, "rel_r": 0.0, entities: 0.0}
     if output is None:
-        spans = ("global_pointer", "efficient_global_pointer", "locate_and_label", "spancat")
+        spans = (*POINTERS, "locate_and_label", "spancat")
         output = "spans" if system in spans else "ents"
     if system in BASELINES:
         output = {"ner": "ents", "spancat": "spans"}[system]

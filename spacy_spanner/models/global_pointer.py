@@ -19,7 +19,7 @@ from ..contract import Decoded, Gold, SpanModule, Tokens
 from ..errors import Errors
 from ..spans.bands import all_known, band_mask
 from .cell_losses import GoldCells, binary_loss, multilabel_loss
-from .pointer_scorers import EfficientPairScorer, PairScorer, TypeInput
+from .pointer_scorers import EfficientPairScorer, PairScorer, TypeInput, lecun_linear
 
 Loss = Literal["multilabel", "binary"]
 
@@ -28,6 +28,7 @@ class GlobalPointer(SpanModule):
     """Scores every span of a row for every label, and finds those over the threshold.
 
     make_scorer: Called with width= and n_labels=; gives the module that scores pairs of tokens.
+    hidden_width: Width of a layer between the token vectors and the scorer; None for none.
     loss: "multilabel" as in the paper, or its ablation "binary".
     max_width: Widest span to look at. Memory is then linear in the length of a row.
     dropout: Of the token vectors, in training.
@@ -39,13 +40,17 @@ class GlobalPointer(SpanModule):
         width: int,
         n_labels: int,
         make_scorer: Callable[..., nn.Module],
+        hidden_width: Optional[int] = None,
         loss: Loss = "multilabel",
         max_width: Optional[int] = None,
         dropout: float = 0.0,
     ):
         super().__init__(width=width, n_labels=n_labels)
         self.dropout = nn.Dropout(dropout)
-        self.scorer = make_scorer(width=width, n_labels=n_labels)
+        self.hidden: nn.Module = nn.Identity()
+        if hidden_width is not None:
+            self.hidden = nn.Sequential(lecun_linear(width, hidden_width), nn.GELU())
+        self.scorer = make_scorer(width=hidden_width or width, n_labels=n_labels)
         self.cell_loss = {"multilabel": multilabel_loss, "binary": binary_loss}[loss]
         self.max_width = max_width
 
@@ -54,9 +59,8 @@ class GlobalPointer(SpanModule):
         return None if self.max_width is None or self.max_width >= length else self.max_width
 
     def logits(self, tokens: Tokens) -> Tensor:
-        return self.scorer(
-            self.dropout(tokens.x), self.band_width(tokens.x.shape[1])
-        )  # (B, C, L, X)
+        x = self.hidden(self.dropout(tokens.x))  # (B, L, D)
+        return self.scorer(x, self.band_width(x.shape[1]))  # (B, C, L, X)
 
     def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
         width = self.band_width(encoded.x.shape[1])
@@ -118,6 +122,7 @@ def build_global_pointer(
     head_size: int = 64,
     use_rope: bool = True,
     scale: bool = True,
+    hidden_width: Optional[int] = None,
     loss: Loss = "multilabel",
     max_width: Optional[int] = None,
     dropout: float = 0.0,
@@ -128,13 +133,14 @@ def build_global_pointer(
     head_size: Width of the queries and keys of each label; even where `use_rope` is set.
     use_rope: Rotary position embedding, so that a score depends on the distance of the ends.
     scale: Divide products by the square root of `head_size`.
+    hidden_width: Width of a GELU layer below queries and keys; null for none, as in the paper.
     loss: "multilabel", or "binary" for cross-entropy over cells.
     max_width: Widest span to look at; null for all.
     dropout: Of the token vectors before the head.
     learn_rate_scale: Factor on the learning rate of the head; about 20 over a transformer.
     """
     scorer = partial(PairScorer, head_size=head_size, use_rope=use_rope, scale=scale)
-    return _build(tok2vec, scorer, loss, max_width, dropout, learn_rate_scale)
+    return _build(tok2vec, scorer, hidden_width, loss, max_width, dropout, learn_rate_scale)
 
 
 def build_efficient_global_pointer(
@@ -143,6 +149,7 @@ def build_efficient_global_pointer(
     use_rope: bool = True,
     scale: bool = True,
     type_input: TypeInput = "pointer",
+    hidden_width: Optional[int] = None,
     loss: Loss = "multilabel",
     max_width: Optional[int] = None,
     dropout: float = 0.0,
@@ -159,12 +166,13 @@ def build_efficient_global_pointer(
         scale=scale,
         type_input=type_input,
     )
-    return _build(tok2vec, scorer, loss, max_width, dropout, learn_rate_scale)
+    return _build(tok2vec, scorer, hidden_width, loss, max_width, dropout, learn_rate_scale)
 
 
 def _build(
     tok2vec: Optional[Model[List[Doc], List[Floats2d]]],
     scorer: partial,
+    hidden_width: Optional[int],
     loss: Loss,
     max_width: Optional[int],
     dropout: float,
@@ -175,8 +183,15 @@ def _build(
         raise ValueError(Errors.S009.format(head_size=head_size))
     if max_width is not None and max_width < 1:
         raise ValueError(Errors.S010.format(max_width=max_width))
+    if hidden_width is not None and hidden_width < 1:
+        raise ValueError(Errors.S061.format(hidden_width=hidden_width))
     maker = partial(
-        GlobalPointer, make_scorer=scorer, loss=loss, max_width=max_width, dropout=dropout
+        GlobalPointer,
+        make_scorer=scorer,
+        hidden_width=hidden_width,
+        loss=loss,
+        max_width=max_width,
+        dropout=dropout,
     )
     return span_table_model(
         tok2vec, maker, flat=False, max_width=max_width, learn_rate_scale=learn_rate_scale

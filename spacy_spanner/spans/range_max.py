@@ -22,43 +22,49 @@ class RangeMax:
         self.n_rows, self.n_tokens, self.width = x.shape
         self.x = x.flatten(0, 1)  # (B * L, D)
         self.traced = x.requires_grad and torch.is_grad_enabled()
-        with torch.no_grad():
-            self._build(x)
-
-    def _build(self, x: Tensor) -> None:
-        n_levels = max(self.n_tokens, 1).bit_length()  # windows of 1, 2, 4, ... up to L tokens
-        # Windows that would leave their row are never asked for: nothing stands there.
-        values = x.new_empty((n_levels, *x.shape))
-        values[0] = x
-        shape = values.shape if self.traced else (1, 1, 1, 1)
-        sources = torch.empty(shape, dtype=torch.int32, device=x.device)
-        if self.traced:
-            place = torch.arange(len(self.x), device=x.device, dtype=torch.int32)  # (B * L,)
-            sources[0] = place.view(self.n_rows, self.n_tokens, 1)
-        for level in range(1, n_levels):
-            step = 1 << (level - 1)
-            left, right = values[level - 1, :, :-step], values[level - 1, :, step:]
-            torch.maximum(left, right, out=values[level, :, :-step])  # (B, L - step, D)
-            if self.traced:
-                source = sources[level - 1]
-                winner = torch.where(right > left, source[:, step:], source[:, :-step])
-                sources[level, :, :-step] = winner
+        self.n_levels = max(self.n_tokens, 1).bit_length()  # windows of 1, 2, 4, ... up to L tokens
+        self.n_built = 1
         # The largest power of two in each length is found by counting: no float rounds it.
-        self.powers = 1 << torch.arange(n_levels, device=x.device)  # (P,)
-        self.values = values.view(-1, self.width)  # (P * B * L, D)
-        self.sources = sources.view(-1, sources.shape[-1])  # (P * B * L, D) if traced
+        self.powers = 1 << torch.arange(self.n_levels, device=x.device)  # (P,)
+        with torch.no_grad():
+            # Windows that would leave their row are never asked for: nothing stands there.
+            self.values = x.new_empty((self.n_levels, *x.shape))
+            self.values[0] = x
+            shape = self.values.shape if self.traced else (1, 1, 1, 1)
+            self.sources = torch.empty(shape, dtype=torch.int32, device=x.device)
+            if self.traced:
+                place = torch.arange(len(self.x), device=x.device, dtype=torch.int32)  # (B * L,)
+                self.sources[0] = place.view(self.n_rows, self.n_tokens, 1)
+
+    @torch.no_grad()
+    def _build(self, n_levels: int) -> None:
+        """Fill the tables up to this many levels."""
+        for level in range(self.n_built, n_levels):
+            step = 1 << (level - 1)
+            left, right = self.values[level - 1, :, :-step], self.values[level - 1, :, step:]
+            torch.maximum(left, right, out=self.values[level, :, :-step])  # (B, L - step, D)
+            if self.traced:
+                source = self.sources[level - 1]
+                winner = torch.where(right > left, source[:, step:], source[:, :-step])
+                self.sources[level, :, :-step] = winner
+        self.n_built = max(self.n_built, n_levels)
 
     def __call__(self, row: Tensor, start: Tensor, end: Tensor) -> Tensor:
         """Max over [start, end) of each row; no span may be empty.  (N,) each -> (N, D)"""
         level = (self.powers <= (end - start)[:, None]).sum(dim=1) - 1  # (N,)
+        # The longest spans are far shorter than the row, but a GPU would have to be waited for.
+        is_known = level.device.type == "cpu" and len(level) > 0
+        self._build(int(level.max()) + 1 if is_known else self.n_levels)
+        values = self.values.view(-1, self.width)  # (P * B * L, D)
+        sources = self.sources.view(-1, self.sources.shape[-1])  # (P * B * L, D) if traced
         base = (level * self.n_rows + row) * self.n_tokens  # (N,)
         # Two windows, which may overlap, cover the span.
         first, second = base + start, base + end - self.powers[level]
-        left, right = self.values.index_select(0, first), self.values.index_select(0, second)
+        left, right = values.index_select(0, first), values.index_select(0, second)
         if not self.traced:
             return torch.maximum(left, right)
         winner = torch.where(
-            right > left, self.sources.index_select(0, second), self.sources.index_select(0, first)
+            right > left, sources.index_select(0, second), sources.index_select(0, first)
         )  # (N, D)
         return _Maxima.apply(self.x, torch.maximum(left, right), winner)
 

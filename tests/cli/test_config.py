@@ -6,7 +6,7 @@ from spacy.util import load_config
 from typer.testing import CliRunner
 
 from spacy_spanner.cli import spanner
-from spacy_spanner.training_config import BASELINES, complete, join_config, names
+from spacy_spanner.training_config import BASELINES, POINTERS, complete, join_config, names
 
 from ..minilm import needs_minilm
 
@@ -43,7 +43,7 @@ def test_writes_one_complete_file(tmp_path):
     assert result.exit_code == 0, result.output
     config = load_config(path)
     assert config["nlp"]["lang"] == "de"
-    assert config["components"]["global_pointer"]["model"]["head_size"] == 64
+    assert config["components"]["global_pointer"]["model"]["head_size"] == 32
     assert run("global_pointer", "-o", path).exit_code == 1  # never overwrites by itself
     assert run("global_pointer", "-o", path, "--force").exit_code == 0
     assert "[components.global_pointer.model]" in run("global_pointer", "-o", "-").output
@@ -61,6 +61,16 @@ def test_wrong_names_are_answered_with_the_right_ones(arguments, told, tmp_path)
     result = run(*arguments, "-o", tmp_path / "config.cfg")
     assert result.exit_code == 1 and told in result.output
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("system", POINTERS)
+def test_pointers_have_a_layer_of_their_own_over_small_encoders(system):
+    for encoder, width in {"hash": 96, "vectors": 128}.items():
+        model = complete(join_config(system, encoder)).interpolate()["components"][system]["model"]
+        assert (model["head_size"], model["hidden_width"]) == (32, width)
+    large = join_config(system, "transformer")["components"][system]["model"]
+    assert large["head_size"] == 64 and "hidden_width" not in large
+    assert "hidden_width" not in join_config("seq_ner", "hash").to_str()
 
 
 def test_max_width_reaches_systems_with_a_limit():

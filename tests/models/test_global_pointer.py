@@ -228,11 +228,21 @@ def test_untrained_model_finds_little(build):
     assert module.logits(tokens).mean().item() == pytest.approx(START_LOGIT, abs=0.3)
 
 
+@pytest.mark.parametrize("build", [build_global_pointer, build_efficient_global_pointer])
+def test_hidden_layer_stands_before_the_scorer(build):
+    module, tokens = make(build, hidden_width=10), make_tokens(LENGTHS, D)
+    linear = module.hidden[0]
+    hidden = torch.nn.functional.gelu(tokens.x @ linear.weight.t() + linear.bias)  # (B, L, 10)
+    torch.testing.assert_close(module.logits(tokens), module.scorer(hidden))
+    assert hidden.shape[-1] == module.scorer.project.in_features == 10
+
+
+@pytest.mark.parametrize("hidden_width", [None, 5])
 @pytest.mark.parametrize("loss", ["multilabel", "binary"])
 @pytest.mark.parametrize("max_width", [None, 2])
 @pytest.mark.parametrize("build", [build_global_pointer, build_efficient_global_pointer])
-def test_gradient_by_finite_differences(build, max_width, loss):
-    module = make(build, torch.float64, max_width=max_width, loss=loss)
+def test_gradient_by_finite_differences(build, max_width, loss, hidden_width):
+    module = make(build, torch.float64, max_width=max_width, loss=loss, hidden_width=hidden_width)
     tokens = make_tokens([4, 2], D, dtype=torch.float64)
     gold = make_gold([(0, 0, 3, 1), (0, 1, 2, 0), (1, 0, 2, 2)])
 
@@ -250,7 +260,9 @@ def test_loss_on_meta(max_width, loss, known):
     loss_on_meta(module, make_tokens(LENGTHS, D), make_gold(GOLD, known=known))
 
 
-@pytest.mark.parametrize("option", [{"head_size": 3}, {"head_size": 0}, {"max_width": 0}])
+@pytest.mark.parametrize(
+    "option", [{"head_size": 3}, {"head_size": 0}, {"max_width": 0}, {"hidden_width": 0}]
+)
 def test_impossible_options_are_refused(option):
     with pytest.raises(ValueError, match="is not possible"):
         build_global_pointer(None, **option)
