@@ -57,7 +57,7 @@ DATASETS: Dict[str, Dataset] = {
         True,
         {
             "vectors": Budget(2200, 550, 5000),
-            "transformer": Budget(240, 60, 2000, batch_words=1000),
+            "transformer": Budget(240, 120, 2000, batch_words=500),
         },
     ),
     "germeval2014": Dataset("de", True, {"hash": Budget(2200, 550, 5000)}),
