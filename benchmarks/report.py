@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any, Dict, List, Tuple
+from typing import Dict, List
 
+from .comparison import comparison_section
 from .data import DATASETS
 from .published import PUBLISHED, RELATIONS_NOTE
-from .results import MEMORY, RESULTS, SPEED, quality, read_lines
+from .results import MEMORY, RESULTS, SPEED, read_lines
 from .speed_page import speed_section
-from .systems import SYSTEMS
-
-Record = Dict[str, Any]
+from .tables import Record, average, best_runs, by_corpus, spread, table
 
 HEAD = """# Benchmarks
 
@@ -46,33 +44,11 @@ result and is the same for all. Words per second are of the processor's time fro
 
 def write_report(target: Path) -> None:
     runs, speeds = read_lines(RESULTS), read_lines(SPEED)
-    parts = [HEAD, *(accuracy_section(*group) for group in by_corpus(runs)), speed_section(speeds)]
+    parts = [HEAD, comparison_section(runs)]
+    parts += [*(accuracy_section(*group) for group in by_corpus(runs)), speed_section(speeds)]
     parts.append(memory_section(read_lines(MEMORY)))
     target.write_text("\n".join(parts).rstrip() + "\n", encoding="utf8")
     plot(runs, target.parent / "benchmarks.png")
-
-
-def by_corpus(runs: List[Record]) -> List[Tuple[str, str, int, List[Record]]]:
-    groups: Dict[tuple, List[Record]] = defaultdict(list)
-    for run in runs:
-        groups[run["dataset"], run["encoder"], run["steps"]].append(run)
-    return [(*key, groups[key]) for key in sorted(groups)]
-
-
-def best_runs(runs: List[Record]) -> Dict[str, List[Record]]:
-    """The runs of each system with its best learning rate, one for each seed."""
-    chosen: Dict[str, List[Record]] = {}
-    for system in SYSTEMS:
-        own = [run for run in runs if run["system"] == system]
-        if own:
-            first_seed = own[0]["seed"]
-            best = max((run for run in own if run["seed"] == first_seed), key=quality)
-            chosen[system] = [run for run in own if run["learn_rate"] == best["learn_rate"]]
-    return chosen
-
-
-def spread(values: List[float]) -> str:
-    return f"{mean(values):.1f}" + (f" ± {stdev(values):.1f}" if len(values) > 1 else "")
 
 
 def accuracy_section(dataset: str, encoder: str, steps: int, runs: List[Record]) -> str:
@@ -144,15 +120,6 @@ def width_lines(chosen: Dict[str, List[Record]]) -> List[str]:
     proposals = [f"Spans that the filter lets through, for each gold span: {', '.join(kept)}.", ""]
     text = "Recall in % by the width of gold spans in tokens, and how many there are. Seeds of `locate_and_label_6` end at width 6: wider spans are found by regression alone."
     return [text, "", *table(["system", *names], rows), "", *(proposals if kept else [])]
-
-
-def table(head: List[str], rows: List[List[str]]) -> List[str]:
-    lines = [head, ["---"] * len(head), *rows]
-    return ["| " + " | ".join(cells) + " |" for cells in lines]
-
-
-def average(runs: List[Record], key: str) -> float:
-    return mean(run[key] for run in runs)
 
 
 def memory_section(records: List[Record]) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from typing import List
 
+from .tables import Record, table
 from .timed import ALONE, bar
-
-Record = Dict[str, Any]
 
 TITLES = {
     "predict": "prediction",
@@ -24,13 +23,7 @@ def speed_section(speeds: List[Record]) -> str:
         kinds = [kind for kind in TITLES if kind in record]
         head = ["system", *(TITLES[kind] for kind in kinds), "spans for each gold span"]
         lines += [f"## Speed over the encoder alone, `{encoder}`", "", *about(record), ""]
-        for cells in [
-            head,
-            ["---"] * len(head),
-            *(row(record, name, kinds) for name in names(record)),
-        ]:
-            lines.append("| " + " | ".join(cells) + " |")
-        lines.append("")
+        lines += [*table(head, [row(record, name, kinds) for name in names(record)]), ""]
     return "\n".join(lines)
 
 

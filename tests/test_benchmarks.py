@@ -13,19 +13,16 @@ from spacy.util import registry
 from thinc.api import Adam
 
 from benchmarks.accuracy import plan, score
+from benchmarks.comparison import comparison_section
 from benchmarks.data import DATASETS, width_of
 from benchmarks.memory import measure as measure_memory
 from benchmarks.peak import peak_mb
-from benchmarks.report import (
-    accuracy_section,
-    best_runs,
-    by_corpus,
-    memory_section,
-)
+from benchmarks.report import accuracy_section, memory_section
 from benchmarks.results import append, load, read_lines, run_key
 from benchmarks.speed import long_documents, medians, time_ratio
 from benchmarks.speed_page import speed_section
 from benchmarks.systems import LEARN_RATES, SYSTEMS, make_config
+from benchmarks.tables import best_runs, by_corpus
 from benchmarks.timed import ALONE, BARS, KINDS, ROUNDS, SENTENCES, TIMED, bar
 
 ROOT = Path(__file__).parent.parent
@@ -82,6 +79,18 @@ def test_table_takes_the_best_learning_rate_and_all_its_seeds():
     [(dataset, encoder, steps, own)] = by_corpus(runs)
     text = accuracy_section(dataset, encoder, steps, own)
     assert "62.0 ± 2.8" in text and "| `global_pointer` | 70.0 | 70.0 | 70.0 | 1 |" in text
+
+
+def test_page_tells_first_which_system_is_better():
+    runs = [record("ner", 50.0), record("spancat", 60.0), record("spancat", 62.0, seed=1)]
+    runs += [record("seq_ner", 61.0), record("seq_ner", 67.0, seed=1), record("span_ner", 62.0)]
+    text = comparison_section(runs)
+    assert "| `spancat` | 61.0 ± 1.4 | `seq_ner` | 64.0 ± 4.2 | +3.0 | no |" in text
+    nested = [{**run, "dataset": "genia"} for run in [*runs, record("locate_and_label", 63.5)]]
+    assert "| `spancat` | 61.0 ± 1.4 | `locate_and_label` | 63.5 | +2.5 |  |" in comparison_section(
+        nested
+    )
+    assert "genia, `vectors`" not in text and comparison_section([record("seq_ner", 61.0)]) == ""
 
 
 def test_heads_of_spacy_learn_as_fast_as_ours_over_a_transformer():

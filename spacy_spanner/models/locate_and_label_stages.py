@@ -52,7 +52,8 @@ class SpanScorer(nn.Module):
         (N, O)"""
         for_left, for_right, for_pool = self.parts()
         hidden = F.linear(self.dropout(pooled), for_pool, self.joint.bias)  # (N, H)
-        hidden = hidden + self.project(x, left, for_left) + self.project(x, right, for_right)
+        x = self.dropout(x)  # once: hardly a span has the same word at both of its sides
+        hidden = hidden + project(x, left, for_left) + project(x, right, for_right)
         return self.out(F.gelu(hidden))
 
     def parts(self) -> Tuple[Tensor, Tensor, Tensor]:
@@ -70,13 +71,6 @@ class SpanScorer(nn.Module):
         draws = numbers.random_(-(1 << 63), None).view(torch.int16)[: x.numel()].view(x.shape)
         kept = (draws >= least - steps // 2).to(x.dtype)
         return x * kept.mul_(steps / (steps - least))
-
-    def project(self, x: Tensor, index: Tensor, weight: Tensor) -> Tensor:
-        """Products of the tokens (T, D) at the given places (N,).  (N, H)"""
-        x = self.dropout(x)
-        if len(index) < len(x):
-            return F.linear(x.index_select(0, index), weight)
-        return F.linear(x, weight).index_select(0, index)
 
     def band(self, x: Tensor, n_widths: int) -> Tensor:
         """First output for every span of 1..n_widths tokens, with its first and last word as left
@@ -98,6 +92,13 @@ class SpanScorer(nn.Module):
             scores = F.linear(F.gelu(hidden), self.out.weight[:1], self.out.bias[:1])
             logits[shift, :fits] = scores.view(fits, n_rows)
         return logits.permute(2, 1, 0)
+
+
+def project(x: Tensor, index: Tensor, weight: Tensor) -> Tensor:
+    """Products of the tokens (T, D) at the given places (N,).  (N, H)"""
+    if len(index) < len(x):
+        return F.linear(x.index_select(0, index), weight)
+    return F.linear(x, weight).index_select(0, index)
 
 
 class View:

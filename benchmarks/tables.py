@@ -1,0 +1,44 @@
+"""What all pages of measurements share: runs grouped and averaged, and tables of Markdown."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from statistics import mean, stdev
+from typing import Any, Dict, List, Tuple
+
+from .results import quality
+from .systems import SYSTEMS
+
+Record = Dict[str, Any]
+
+
+def by_corpus(runs: List[Record]) -> List[Tuple[str, str, int, List[Record]]]:
+    groups: Dict[tuple, List[Record]] = defaultdict(list)
+    for run in runs:
+        groups[run["dataset"], run["encoder"], run["steps"]].append(run)
+    return [(*key, groups[key]) for key in sorted(groups)]
+
+
+def best_runs(runs: List[Record]) -> Dict[str, List[Record]]:
+    """The runs of each system with its best learning rate, one for each seed."""
+    chosen: Dict[str, List[Record]] = {}
+    for system in SYSTEMS:
+        own = [run for run in runs if run["system"] == system]
+        if own:
+            first_seed = own[0]["seed"]
+            best = max((run for run in own if run["seed"] == first_seed), key=quality)
+            chosen[system] = [run for run in own if run["learn_rate"] == best["learn_rate"]]
+    return chosen
+
+
+def spread(values: List[float]) -> str:
+    return f"{mean(values):.1f}" + (f" ± {stdev(values):.1f}" if len(values) > 1 else "")
+
+
+def average(runs: List[Record], key: str) -> float:
+    return mean(run[key] for run in runs)
+
+
+def table(head: List[str], rows: List[List[str]]) -> List[str]:
+    lines = [head, ["---"] * len(head), *rows]
+    return ["| " + " | ".join(cells) + " |" for cells in lines]
