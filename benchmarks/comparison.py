@@ -14,8 +14,9 @@ NESTED = ("global_pointer", "locate_and_label")  # that have to beat spancat whe
 
 TEXT = """## In short
 
-F of the better one of spaCy's two and of the best of ours, from the tables below. "Clear" is a distance larger than the spread (standard deviation) over seeds of either;
-where one of the two has a single seed, nothing is said.
+F of the better one of spaCy's two and of the best of ours, from the tables below. "Clear" is a distance
+larger than the spread (standard deviation) over seeds of either; where one of the two has a single seed,
+nothing is said.
 """
 
 
