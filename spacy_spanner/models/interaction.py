@@ -5,13 +5,65 @@ Axes: B rows, L tokens, D width, M labels of a sub-task, A attention heads.
 
 from __future__ import annotations
 
-from typing import Optional, Tuple
+from dataclasses import dataclass
+from typing import List, Optional, Tuple, Union
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from ..decoders.crf import FORBIDDEN
 from .boundary_pointer import BiaffineScores
+
+
+@dataclass
+class Mixture:
+    """Each word's mean of the rows of a table, which has far fewer rows than columns."""
+
+    shares: Tensor  # (B, L, M)
+    table: Tensor  # (M, D)
+
+    def vectors(self) -> Tensor:
+        return self.shares @ self.table  # (B, L, D)
+
+
+Part = Union[Tensor, Mixture]
+
+
+@dataclass
+class Information:
+    """Vectors side by side, (B, L, D) each."""
+
+    parts: List[Part]
+
+    def vectors(self) -> Tensor:
+        """(B, L, all widths)"""
+        return torch.cat([vectors_of(part) for part in self.parts], dim=2)
+
+    def project(self, weight: Tensor) -> Tensor:
+        """The vectors times a weight (O, all widths): of a mixture, its few shares are multiplied
+        instead.  (B, L, O)"""
+        inputs, weights, first = [], [], 0
+        for part in self.parts:
+            width = part.table.shape[1] if isinstance(part, Mixture) else part.shape[2]
+            own = weight[:, first : first + width]  # (O, D)
+            inputs.append(part.shares if isinstance(part, Mixture) else part)
+            weights.append(own @ part.table.T if isinstance(part, Mixture) else own)
+            first += width
+        return F.linear(torch.cat(inputs, dim=2), torch.cat(weights, dim=1))
+
+    def seen_by(self, attention: Tensor) -> List[Part]:
+        """What each word finds by its attention (B, L, L)."""
+        return [
+            Mixture(attention @ part.shares, part.table)
+            if isinstance(part, Mixture)
+            else attention @ part
+            for part in self.parts
+        ]
+
+
+def vectors_of(part: Part) -> Tensor:
+    return part.vectors() if isinstance(part, Mixture) else part
 
 
 class QinLabels(nn.Module):
@@ -26,11 +78,11 @@ class QinLabels(nn.Module):
         if own_table:
             self.table = nn.Parameter(torch.randn(n_labels, width) * width**-0.5)
 
-    def forward(self, x: Tensor, classifier: Optional[Tensor] = None) -> Tensor:
-        """The mean label of each word as seen from its state (B, L, D).  (B, L, D)"""
+    def forward(self, x: Tensor, classifier: Optional[Tensor] = None) -> Mixture:
+        """The mean label of each word as seen from its state (B, L, D)."""
         table = classifier if self.table is None else self.table  # (M, D)
         assert table is not None
-        return (x @ table.T).softmax(2) @ table
+        return Mixture((x @ table.T).softmax(2), table)
 
 
 class LanLabels(nn.Module):
@@ -78,14 +130,19 @@ class Interaction(nn.Module):
 
     def forward(
         self, boundary: Tensor, types: Tensor, mask: Tensor, classifier: Tensor
-    ) -> Tuple[Tensor, Tensor]:
-        """Both after the interaction.  (B, L, D) each -> (B, L, 2 or 4 D) each"""
+    ) -> Tuple[Information, Information]:
+        """Both after the interaction.  (B, L, D) each -> 2 or 4 vectors of each word, each"""
+        of_boundary, of_types = Information([boundary]), Information([types])
         if self.boundary_labels is not None and self.type_labels is not None:
-            boundary = torch.cat([boundary, self.boundary_labels(boundary)], dim=2)
-            types = torch.cat([types, self.type_labels(types, classifier)], dim=2)
-        from_types = attend(self.boundary_scores(boundary, types), mask) @ types
-        from_boundary = attend(self.type_scores(types, boundary), mask) @ boundary
-        return torch.cat([boundary, from_types], dim=2), torch.cat([types, from_boundary], dim=2)
+            of_boundary.parts.append(self.boundary_labels(boundary))
+            of_types.parts.append(self.type_labels(types, classifier))
+        boundary, types = of_boundary.vectors(), of_types.vectors()  # (B, L, D or 2 D)
+        from_types = of_types.seen_by(attend(self.boundary_scores(boundary, types), mask))
+        from_boundary = of_boundary.seen_by(attend(self.type_scores(types, boundary), mask))
+        return (
+            Information([*of_boundary.parts, *from_types]),
+            Information([*of_types.parts, *from_boundary]),
+        )
 
 
 def attend(logits: Tensor, mask: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ from ..contract import Decoded, Gold, SpanModule, Tokens
 from ..decoders.tagger import Tagger
 from ..errors import Errors
 from .boundary_pointer import Pointer
-from .interaction import Interaction
+from .interaction import Information, Interaction
 from .recurrent import BiLSTM
 
 
@@ -31,8 +31,9 @@ class Gate(nn.Module):
         self.guide = nn.Linear(guide_width, width, bias=False)
         self.own = nn.Linear(width, width, bias=False)
 
-    def forward(self, guide: Tensor, x: Tensor) -> Tensor:
-        return torch.sigmoid(self.guide(guide) + self.own(x)) * x
+    def forward(self, guide: Tensor, information: Information) -> Tensor:
+        own = information.project(self.own.weight)
+        return torch.sigmoid(self.guide(guide) + own) * information.vectors()
 
 
 class Fusion(nn.Module):
@@ -56,7 +57,7 @@ class Fusion(nn.Module):
         nn.init.eye_(self.mix.weight)
         nn.init.zeros_(self.mix.bias)
 
-    def forward(self, states: Tensor, extras: Dict[str, Tensor]) -> Tensor:
+    def forward(self, states: Tensor, extras: Dict[str, Information]) -> Tensor:
         gated = torch.cat([gate(states, extras[name]) for name, gate in self.gates.items()], dim=2)
         informed = torch.cat([states, self.dropout(gated * self.scale)], dim=2)
         return self.dropout(self.mix(informed))
@@ -170,9 +171,10 @@ class ModularizedInteraction(SpanModule):
         """What the tagger reads, given where the pointer points (B, L, L + 1).  (B, L, D)"""
         if self.fusion is None:
             return self.dropout(encoded.x)
-        extras = dict(encoded.parts)
+        extras = {name: Information([states]) for name, states in encoded.parts.items()}
         if self.pointer is not None and points is not None:
-            extras["segment"] = self.pointer.segments(points, encoded.parts["boundary"])
+            segments = self.pointer.segments(points, encoded.parts["boundary"])
+            extras["segment"] = Information([segments])
         if self.interaction is not None and self.types is not None:
             extras["boundary"], extras["types"] = self.interaction(
                 encoded.parts["boundary"],
