@@ -28,9 +28,11 @@ def comparison_section(runs: List[Record]) -> str:
         ours = {name: values for name, values in scores.items() if name not in BASELINES}
         if not peers or not ours:
             continue
-        rows.append([f"{dataset}, `{encoder}`", *compared(best_of(peers), best_of(ours), scores)])
+        first = best_of(peers), best_of(ours)
+        rows.append([f"{dataset}, `{encoder}`", *compared(*first, scores)])
         if DATASETS[dataset].nested and "spancat" in peers:
-            rows += [["", *compared("spancat", name, scores)] for name in NESTED if name in ours]
+            others = [("spancat", name) for name in NESTED if name in ours]
+            rows += [["", *compared(*pair, scores)] for pair in others if pair != first]
     if not rows:
         return ""
     head = ["corpus, encoder", "spaCy", "F", "ours", "F", "distance", "clear"]

@@ -21,13 +21,13 @@ systems of a table stand on the same encoder and take the same number of steps; 
 on the development part, which flatters all of them alike, as does the choice of the best checkpoint. A table with a few rows is a table that is not finished.
 The grids are in `benchmarks/systems.py` (one rate for `tuned` and `tuned_intnet`); the two rows of Locate and Label with limited seeds take the rate of the full one. `hire` and
 `hire_document` weigh a token's own state .85 ([why](hierarchical_ner.md)), `hire_mix_07` is the default. Taggers and bundles have BIOES tags, `seq_ner_bio` those of the paper
-([why](bundling.md)). Over the transformer, heads of spaCy get the factor on their learning rate that ours have in their config (`benchmarks/fast_heads.py`): without it `ner` found
+([why](bundling.md)). Pointers have a layer of their own over `hash` and `vectors` ([why](global_pointer.md)). Over the transformer, heads of spaCy get the factor on their learning rate that ours have in their config (`benchmarks/fast_heads.py`): without it `ner` found
 nothing on conll04 in 192 steps at 1e-4 or 2e-4.
 
 ```bash
 make bench BENCH="accuracy --data DATA --vectors VECTORS --datasets conll04,wnut17,genia,germeval2014"
 make bench BENCH="accuracy --data DATA --vectors VECTORS --datasets wnut17 --encoder tuned"
-make bench BENCH="accuracy --data DATA --transformer FOLDER --datasets conll04 --encoder transformer"
+make bench BENCH="accuracy --data DATA --transformer FOLDER --datasets conll04,genia --encoder transformer --seeds 0"
 OPENBLAS_NUM_THREADS=1 make bench BENCH="speed --data DATA --encoder hash --threads 1"
 OPENBLAS_NUM_THREADS=1 make bench BENCH="speed --data DATA --encoder transformer --transformer FOLDER --threads 1"
 make bench BENCH="memory"

@@ -80,10 +80,12 @@ class CRF(nn.Module):
         emissions = emissions.to(wide)
         start, trans, end = (score.to(wide) for score in self.scores())
         places, joins = self.scheme.places, self.scheme.joins
-        forward = torch.stack(_forward(emissions, mask, start, trans), 1)  # (B, L, K)
         order = _reverse_rows(mask)
-        backward = torch.stack(_forward(_take(emissions, order), mask, end, trans.T), 1)
-        backward = _take(backward, order)  # (B, L, K)
+        both = torch.stack([emissions, _take(emissions, order)])  # (2, B, L, K)
+        edges, moves = torch.stack([start, end])[:, None], torch.stack([trans, trans.T])
+        # In both directions at once: half as many steps, each of which takes hardly longer.
+        forward, backward = torch.stack(_forward(both, mask, edges, moves), 2)  # (B, L, K) each
+        backward = _take(backward, order)
 
         row, begin, stop, label = spans.unbind(1)
         many = (stop - begin > 1).long()
@@ -127,19 +129,21 @@ def wide_dtype(x: Tensor) -> torch.dtype:
 
 
 def _forward(emissions: Tensor, mask: Tensor, start: Tensor, trans: Tensor) -> List[Tensor]:
-    """log of the sum over all paths up to and with token t that end in tag k: L times (B, K).
+    """log of the sum over all paths up to and with token t that end in tag k: L times (..., B, K).
+
+    emissions (..., B, L, K), mask (B, L), start (..., K) and trans (..., K, K) as they broadcast.
 
     One matrix product a step: the sums are taken outside log space, scaled by their maximum. Past
     the end of a row its last sums are repeated.
     """
     weights = trans.exp()
     tiny = torch.finfo(emissions.dtype).tiny
-    alpha = start + emissions[:, 0]  # (B, K)
+    alpha = start + emissions[..., 0, :]  # (..., B, K)
     alphas = [alpha]
-    for t in range(1, emissions.shape[1]):
-        peak = alpha.detach().amax(1, keepdim=True)
+    for t in range(1, emissions.shape[-2]):
+        peak = alpha.detach().amax(-1, keepdim=True)
         moved = ((alpha - peak).exp() @ weights).clamp(min=tiny).log() + peak
-        alpha = torch.where(mask[:, t, None], moved + emissions[:, t], alpha)
+        alpha = torch.where(mask[:, t, None], moved + emissions[..., t, :], alpha)
         alphas.append(alpha)
     return alphas
 

@@ -67,9 +67,16 @@ class TagLayer(nn.Module):
 
     def best_tags(self, logits: Tensor, mask: Tensor) -> Tensor:
         """The most probable tags, 0 where padded.  (B, L)"""
-        if self.paths is not None:
-            return self.paths.viterbi(logits, mask)[0]
-        return logits.argmax(2) * mask
+        if self.crf is not None:
+            return self.crf.viterbi(logits, mask)[0]
+        tags = logits.argmax(2) * mask
+        if self.rules is not None:
+            # Of all sequences these tags are the best: where they are well-formed, nothing is left
+            # to look for.
+            broken = (~self.scheme.well_formed(tags, mask)).nonzero()[:, 0]
+            if len(broken):
+                tags[broken] = self.rules.viterbi(logits[broken], mask[broken])[0]
+        return tags
 
     def decode(self, logits: Tensor, mask: Tensor, thresholds: Tensor) -> Decoded:
         """The entities of the best tags with their exact probabilities, where those are over the

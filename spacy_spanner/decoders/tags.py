@@ -65,6 +65,12 @@ class TagScheme(nn.Module):
         begin = 1 + self.prefixes.index(prefix) * self.n_labels
         return slice(begin, begin + self.n_labels)
 
+    def well_formed(self, tags: Tensor, mask: Tensor) -> Tensor:
+        """Which rows of tags (B, L) the scheme knows.  (B,) bool"""
+        moves = self.moves[tags[:, :-1], tags[:, 1:]] | ~mask[:, 1:]  # (B, L - 1)
+        last = tags.gather(1, (mask.sum(1, keepdim=True) - 1).clamp(min=0))[:, 0]
+        return moves.all(1) & ((self.starts[tags[:, 0]] & self.ends[last]) | ~mask[:, 0])
+
     def spans_to_tags(self, spans: Tensor, shape: Tuple[int, int]) -> Tensor:
         """Tags of a flat table (N, 4) of spans that share no token.  (B, L)"""
         row, start, end, label = spans.unbind(1)

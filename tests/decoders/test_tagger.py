@@ -191,3 +191,19 @@ def test_loss_never_reads_from_the_device(kind):
     loss = tagger.loss(make_x().to("meta"), MASK.to("meta"), GOLD.to("meta"), known)
     loss.backward()
     assert loss.shape == () and tagger.project.weight.grad is not None
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_only_ill_formed_rows_are_looked_through(scheme):
+    torch.manual_seed(2)
+    layer = TagLayer(n_labels=2, scheme=scheme, legal=True)
+    mask = torch.arange(4) < torch.randint(1, 5, (60, 1))
+    logits = 2 * torch.randn(60, 4, layer.n_tags)
+    logits[:30, :, 0] += 6.0  # mostly outside: well-formed as they are
+    formed = layer.scheme.well_formed(logits.argmax(2) * mask, mask)  # (B,)
+    for row, tags in enumerate(logits.argmax(2)):
+        own = tags[mask[row]][None]
+        spans = layer.scheme.tags_to_spans(own, torch.ones_like(own, dtype=torch.bool))
+        assert formed[row] == torch.equal(layer.scheme.spans_to_tags(spans, own.shape), own)
+    assert torch.equal(layer.best_tags(logits, mask), layer.rules.viterbi(logits, mask)[0])
+    assert scheme == "IO" or 0 < formed.sum() < 60
