@@ -133,7 +133,7 @@ def test_speeds_stand_beside_their_bars():
         "dataset": "genia",
         "sentences": 9,
         "threads": 1,
-        "rounds": 2,
+        "rounds": 3,
         "words_per_second": 1000,
         "spans_per_gold": {"ner": 0.8, "span_ner": 0.9},
         "predict": {ALONE: 1.0, "ner": 0.5, "span_ner": 0.6},
@@ -147,6 +147,7 @@ def test_speeds_stand_beside_their_bars():
     assert "| `span_ner` | 0.60 (0.50) | **0.40** (0.50) | 20 (300) | 0.9 |" in text
     assert "| `ner` | 0.50 | 0.70 | 1 | 0.8 |" in text
     assert f"| {ALONE} | 1.00 | 1.00 | 800 |  |" in text and speed_section([]) == ""
+    assert speed_section([shown, {**shown, "rounds": 1, "predict": {ALONE: 2.0}}]) == text
 
 
 def test_bars_and_kinds_belong_to_rows():
