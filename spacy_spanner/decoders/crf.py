@@ -10,7 +10,7 @@ from typing import List, Optional, Tuple
 import torch
 from torch import Tensor, nn
 
-from .tags import TagScheme
+from .tags import TagScheme, last_tags
 
 # Added to what is not allowed: nothing survives it, and unlike -inf it gives no NaN gradient.
 FORBIDDEN = -1e4
@@ -119,8 +119,7 @@ class CRF(nn.Module):
         start, trans, end = (score.to(emissions.dtype) for score in self.scores())
         emitted = emissions.gather(2, tags[..., None])[..., 0] * mask  # (B, L)
         moved = trans[tags[:, :-1], tags[:, 1:]] * mask[:, 1:]
-        last = tags.gather(1, (mask.sum(1, keepdim=True) - 1).clamp(min=0))[:, 0]
-        return start[tags[:, 0]] + emitted.sum(1) + moved.sum(1) + end[last]
+        return start[tags[:, 0]] + emitted.sum(1) + moved.sum(1) + end[last_tags(tags, mask)]
 
 
 def wide_dtype(x: Tensor) -> torch.dtype:

@@ -68,8 +68,8 @@ class TagScheme(nn.Module):
     def well_formed(self, tags: Tensor, mask: Tensor) -> Tensor:
         """Which rows of tags (B, L) the scheme knows.  (B,) bool"""
         moves = self.moves[tags[:, :-1], tags[:, 1:]] | ~mask[:, 1:]  # (B, L - 1)
-        last = tags.gather(1, (mask.sum(1, keepdim=True) - 1).clamp(min=0))[:, 0]
-        return moves.all(1) & ((self.starts[tags[:, 0]] & self.ends[last]) | ~mask[:, 0])
+        edges = self.starts[tags[:, 0]] & self.ends[last_tags(tags, mask)]  # (B,)
+        return moves.all(1) & (edges | ~mask[:, 0])
 
     def spans_to_tags(self, spans: Tensor, shape: Tuple[int, int]) -> Tensor:
         """Tags of a flat table (N, 4) of spans that share no token.  (B, L)"""
@@ -101,6 +101,11 @@ class TagScheme(nn.Module):
         row, start = found[:n_spans, 1], found[:n_spans, 2]
         label = (tags[row, start] - 1) % max(self.n_labels, 1)
         return torch.stack((row, start, found[n_spans:, 2] + 1, label), 1)
+
+
+def last_tags(tags: Tensor, mask: Tensor) -> Tensor:
+    """The tag of the last real token of each row (B, L).  (B,)"""
+    return tags.gather(1, (mask.sum(1, keepdim=True) - 1).clamp(min=0))[:, 0]
 
 
 def _flags(prefix: List[str], which: str) -> Tensor:
