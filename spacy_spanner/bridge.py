@@ -107,7 +107,8 @@ def prepare(model: SpanTableModel, batch: SpanBatch) -> None:
     module.eval()  # looking is not training: no dropout, and nothing is written to a memory
     with torch.no_grad():
         flat = flatten(model, model.layers[0].predict(batch.docs))
-        module.prepare(gather(flat, batch, rows), gather_gold(batch.gold, batch, rows, flat.device))
+        (tokens,) = gather(flat, batch, [rows])
+        module.prepare(tokens, gather_gold(batch.gold, batch, rows, flat.device))
 
 
 def learn_words(model: SpanTableModel, docs: Iterable[Doc]) -> None:
@@ -145,8 +146,7 @@ def train_rows(
     groups = list(group_rows(module, batch))
     with torch.enable_grad():
         loss = flat.new_zeros(()) + 0.0 * flat[0, 0]  # a batch without annotation still flows back
-        for rows in groups:
-            tokens = gather(flat, batch, rows)
+        for rows, tokens in zip(groups, gather(flat, batch, groups), strict=True):
             gold = gather_gold(batch.gold, batch, rows, flat.device)
             # Heads reduce over rows in their own way; groups count by their share of the rows.
             loss = loss + module(tokens, gold) * (len(rows) / len(batch.rows))
@@ -171,8 +171,9 @@ def predict_rows(
     with torch.inference_mode():
         flat = flatten(model, tokvecs)  # (T, D)
         thresholds = torch.from_numpy(batch.thresholds).to(flat.device)  # (C,)
-        for rows in group_rows(module, batch):
-            found = module.decode(module.encode(gather(flat, batch, rows)), thresholds)
+        groups = list(group_rows(module, batch))
+        for rows, tokens in zip(groups, gather(flat, batch, groups), strict=True):
+            found = module.decode(module.encode(tokens), thresholds)
             spans.append(found.spans.cpu().numpy())
             scores.append(found.scores.float().cpu().numpy())
             row_ids.append(rows[spans[-1][:, 0]])
@@ -226,24 +227,32 @@ def group_rows(module: SpanModule, batch: SpanBatch) -> Iterator[numpy.ndarray]:
         first += n_rows
 
 
-def gather(flat: Tensor, batch: SpanBatch, rows: numpy.ndarray) -> Tokens:
-    """The padded rows with these numbers.  (B, L, D)"""
-    at = batch.rows[rows]
-    lengths = at[:, END] - at[:, START]
-    steps = numpy.arange(int(lengths.max()))  # (L,)
-    mask = steps < lengths[:, None]  # (B, L)
+def gather(flat: Tensor, batch: SpanBatch, groups: List[numpy.ndarray]) -> List[Tokens]:
+    """The rows with these numbers, group by group."""
+    if not groups:
+        return []
     doc_starts = numpy.cumsum([0] + [len(doc) for doc in batch.docs])
-    index = numpy.where(mask, (doc_starts[at[:, DOC]] + at[:, START])[:, None] + steps, 0)
-    on_device = torch.from_numpy(index).to(flat.device)  # (B, L)
-    mask_on_device = torch.from_numpy(mask).to(flat.device)  # (B, L)
-    x = torch.nn.functional.embedding(on_device, flat)  # (B, L, D)
-    if not mask.all():
-        x = x.masked_fill(~mask_on_device[:, :, None], 0.0)
-    keys = None
-    if batch.keys is not None:
-        flat_keys = numpy.concatenate(batch.keys)  # (T,)
-        keys = numpy.where(mask, flat_keys[index], 0)  # (B, L)
-    return Tokens(x, mask_on_device, lengths.tolist(), keys)
+    flat_keys = None if batch.keys is None else numpy.concatenate(batch.keys)  # (T,)
+    places: List[numpy.ndarray] = []
+    made: List[Tuple[numpy.ndarray, List[int], Optional[numpy.ndarray]]] = []
+    for rows in groups:
+        at = batch.rows[rows]
+        lengths = at[:, END] - at[:, START]
+        steps = numpy.arange(int(lengths.max()))  # (L,)
+        mask = steps < lengths[:, None]  # (B, L)
+        index = (doc_starts[at[:, DOC]] + at[:, START])[:, None] + steps  # (B, L)
+        places.append(index[mask])
+        keys = None
+        if flat_keys is not None:
+            keys = numpy.where(mask, flat_keys[numpy.where(mask, index, 0)], 0)  # (B, L)
+        made.append((mask, lengths.tolist(), keys))
+    # All groups at once: to autograd each step from the flat tensor costs a tensor of its size.
+    order = torch.from_numpy(numpy.concatenate(places)).to(flat.device)
+    parts = flat.index_select(0, order).split([len(part) for part in places])
+    return [
+        Tokens(None, torch.from_numpy(mask).to(flat.device), lengths, keys, real=real)
+        for real, (mask, lengths, keys) in zip(parts, made, strict=True)
+    ]
 
 
 def gather_gold(gold: RowGold, batch: SpanBatch, rows: numpy.ndarray, device: torch.device) -> Gold:

@@ -5,7 +5,8 @@ Axes used here and in every torch file: B rows, L tokens, D width, C labels, N s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Dict, List, Optional
 
 import numpy
@@ -13,22 +14,72 @@ import torch
 from torch import Tensor, nn
 
 
-@dataclass
 class Tokens:
-    """A padded batch of rows. A row is a stretch of tokens that is scored at once."""
+    """A batch of rows. A row is a stretch of tokens that is scored at once.
 
-    x: Tensor  # (B, L, D) token vectors, zero where padded
-    mask: Tensor  # (B, L) bool, True for real tokens; always a prefix of the row
-    lengths: List[int]  # (B,) on the host, so that packing needs no device read
-    # (B, L) int64 word keys on the host, for the same reason; only for heads that ask for them
-    keys: Optional[numpy.ndarray] = None
-    parts: Dict[str, Tensor] = field(
-        default_factory=dict
-    )  # what `encode` hands to `loss` and `decode`
+    Its vectors are kept padded, `x`, or without padding, `real`; the other is made when asked for."""
+
+    def __init__(
+        self,
+        x: Optional[Tensor],
+        mask: Tensor,
+        lengths: List[int],
+        keys: Optional[numpy.ndarray] = None,
+        *,
+        real: Optional[Tensor] = None,
+        parts: Optional[Dict[str, Tensor]] = None,
+    ):
+        self._x, self._real = x, real
+        self.mask = mask  # (B, L) bool, True for real tokens; always a prefix of the row
+        self.lengths = lengths  # (B,) on the host, so that packing needs no device read
+        # (B, L) int64 word keys on the host, for the same reason; only for heads that ask for them
+        self.keys = keys
+        self.parts = parts or {}  # what `encode` hands to `loss` and `decode`
+
+    @property
+    def x(self) -> Tensor:
+        """Token vectors, zero where padded.  (B, L, D)"""
+        if self._x is None:
+            assert self._real is not None
+            self._x = self.pad(self._real)
+        return self._x
+
+    @property
+    def real(self) -> Tensor:
+        """Vectors of the real tokens, row after row.  (T, D)"""
+        if self._real is None:
+            assert self._x is not None
+            flat = self._x.flatten(0, 1)  # (B * L, D)
+            self._real = flat if self.is_full else flat.index_select(0, self.places)
+        return self._real
+
+    def pad(self, values: Tensor) -> Tensor:
+        """What was computed of the real tokens (T, K) as rows, zero where padded.  (B, L, K)"""
+        if not self.is_full:
+            rows = values.new_zeros((self.mask.numel(), values.shape[1]))
+            values = rows.index_copy_(0, self.places, values)
+        return values.view(*self.mask.shape, values.shape[1])
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing is padded."""
+        return sum(self.lengths) == self.mask.numel()
+
+    @property
+    def starts(self) -> Tensor:
+        """Where each row begins among the real tokens.  (B,)"""
+        ends = numpy.cumsum(self.lengths)
+        return torch.from_numpy(ends - self.lengths).to(self.mask.device)
+
+    @cached_property
+    def places(self) -> Tensor:
+        """Where the real tokens stand in the flattened rows.  (T,)"""
+        is_real = numpy.arange(self.mask.shape[1]) < numpy.array(self.lengths)[:, None]  # (B, L)
+        return torch.from_numpy(numpy.flatnonzero(is_real)).to(self.mask.device)
 
     def with_states(self, x: Tensor, **parts: Tensor) -> Tokens:
         """The same rows with other token vectors."""
-        return replace(self, x=x, parts=parts)
+        return Tokens(x, self.mask, self.lengths, self.keys, parts=parts)
 
 
 @dataclass

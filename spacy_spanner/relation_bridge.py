@@ -89,8 +89,8 @@ def predict_rows(
     with torch.inference_mode():
         flat = flatten(model, tokvecs)  # (T, D)
         thresholds = torch.from_numpy(batch.thresholds).to(flat.device)  # (C + R,)
-        for rows in group_rows(module, batch):
-            tokens = gather(flat, batch, rows)
+        groups = list(group_rows(module, batch))
+        for rows, tokens in zip(groups, gather(flat, batch, groups), strict=True):
             found.append(find(module, batch, tokens, rows, thresholds))
     spans, span_scores, links, link_scores = map(numpy.concatenate, zip(*found, strict=True))
     entities = to_documents(batch.rows, spans[:, 0], spans, span_scores)

@@ -19,6 +19,7 @@ from thinc.types import Floats2d
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..dropout import Dropout
 from .packing import PackedBiLSTM
 from .torch_layer import Encoder, check_option, shim_of, to_device, uniform, word_layer
 
@@ -72,7 +73,7 @@ class CharTable(nn.Module):
     def __init__(self, *, n_chars: int, width: int, dropout: float):
         super().__init__()
         self.rows = nn.Parameter(uniform(n_chars, width))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, chars: Tensor) -> Tensor:  # (S,) -> (S, E)
         return self.dropout(F.embedding(chars, self.rows))

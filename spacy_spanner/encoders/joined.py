@@ -15,6 +15,7 @@ from thinc.api import Model
 from thinc.types import Floats2d
 from torch import Tensor, nn
 
+from ..dropout import Dropout
 from ..errors import Errors
 from ..shim import ModuleShim
 from .packing import PackedBiLSTM
@@ -26,7 +27,7 @@ class Join(nn.Module):
 
     def __init__(self, *, width: int, lstm_width: Optional[int], lstm_layers: int, dropout: float):
         super().__init__()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.lstm = None
         if lstm_width is not None:
             self.lstm = PackedBiLSTM(

@@ -26,8 +26,13 @@ class GoldCells:
     column: Tensor  # (N,) in range, also where `inside` is False
     inside: Tensor  # (N,) bool: False for gold that the table cannot hold
 
+    def places(self, table: Tensor) -> Tensor:
+        """Where the cells stand in the flattened table.  (N,)"""
+        _, labels, length, columns = table.shape
+        return ((self.row * labels + self.label) * length + self.first) * columns + self.column
+
     def logits(self, table: Tensor) -> Tensor:
-        return table[self.row, self.label, self.first, self.column]  # (N,)
+        return table.flatten().index_select(0, self.places(table))  # (N,)
 
     def as_mask(self, table: Tensor) -> Tensor:
         """The gold cells of the table.  (B, C, L, X) bool"""
@@ -49,52 +54,59 @@ def multilabel_loss(
     candidates: Cells that exist and are annotated, broadcast to (B, C, L, X); gold always counts.
     sum_labels: Sum over labels, as for relations, instead of the mean.
     """
-    negatives = candidates & ~gold.as_mask(logits)
-    negative = softplus(masked_logsumexp(logits.flatten(2), negatives.flatten(2)))  # (B, C)
-    loss = negative + _positive_term(logits, gold)  # (B, C)
+    group = gold.row * logits.shape[1] + gold.label  # (N,)
+    loss = _MultilabelLoss.apply(logits, candidates, gold.places(logits), group, gold.inside)
     return loss.sum(1).mean() if sum_labels else loss.mean()
 
 
-def masked_logsumexp(x: Tensor, counted: Tensor) -> Tensor:
-    """log of the sum of e^x over the last axis, of the counted numbers alone; the lowest number
-    that there is where none is counted."""
-    return _MaskedLogSumExp.apply(x, counted)
+class _MultilabelLoss(torch.autograd.Function):
+    """Both terms for each row and label (B, C). Left to autograd, exponentials would be computed
+    twice and the few gold cells get a table of gradients of their own.
 
-
-class _MaskedLogSumExp(torch.autograd.Function):
-    """Left to autograd, the exponentials would be computed twice, and those of the very low numbers
-    that stand for what is not counted take a CPU many times as long as others."""
+    Sums are made with numbers 1 and 0 and not with masks, which take a CPU several times as long to
+    use; exponents are cut where results would be denormal, which takes longer still."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, counted: Tensor) -> Tensor:
-        # Unlike -inf the lowest number gives no NaN for a row with no cell.
-        shifted = torch.where(counted, x, torch.finfo(x.dtype).min)
-        peak = shifted.amax(-1, keepdim=True)
-        # The sum is at least 1: what is clamped is far below its last digit.
-        terms = shifted.sub_(peak).clamp_(min=SMALLEST_EXPONENT).exp_().mul_(counted)
-        total = terms.sum(-1, keepdim=True)
-        ctx.save_for_backward(terms, total)
-        return torch.where(total > 0, total.log() + peak, peak).squeeze(-1)
+    def forward(
+        ctx: Any, logits: Tensor, candidates: Tensor, place: Tensor, group: Tensor, inside: Tensor
+    ) -> Tensor:
+        counted = candidates.view(torch.int8).to(logits.dtype)  # (B, 1, L, X)
+        barred = 1 - counted.reciprocal()  # (B, 1, L, X): 0, or -inf where nothing is counted
+        cells = (logits + barred).contiguous()
+        lower_(cells, place, inside, -torch.inf)
+        # Taken out of the sum; -inf, where there is no negative, would give NaN.
+        peak = cells.amax((2, 3), keepdim=True).clamp_(min=torch.finfo(logits.dtype).min)
+        # The sum is at least 1: what is cut is far below its last digit.
+        terms = cells.sub_(peak).clamp_(min=SMALLEST_EXPONENT).exp_().mul_(counted)
+        lower_(terms, place, inside, 0.0)
+        total = terms.sum((2, 3), keepdim=True)  # (B, C, 1, 1)
+        negative = softplus(total.log() + peak)  # 0 where there is none
+
+        gold = logits.flatten().index_select(0, place)  # (N,)
+        opposite = torch.where(inside, -gold, -torch.inf)  # (N,)
+        largest = logits.new_zeros(peak.numel()).scatter_reduce_(0, group, opposite, "amax")
+        gold_terms = (opposite - largest[group]).exp_()  # (N,)
+        gold_total = (-largest).exp_().index_add_(0, group, gold_terms)  # (B C,)
+
+        share = torch.where(total > 0, torch.sigmoid(total.log() + peak) / total, 0.0)
+        ctx.save_for_backward(terms, share, place, group, gold_terms / gold_total[group])
+        return negative[..., 0, 0] + (gold_total.log() + largest).view(peak.shape[:2])
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, d_output: Tensor) -> Tuple[Tensor, None]:
-        terms, total = ctx.saved_tensors
-        share = torch.where(total > 0, d_output[..., None] / total, 0.0)
-        return terms * share, None
+    def backward(ctx: Any, d_loss: Tensor) -> Tuple[Tensor, None, None, None, None]:
+        terms, share, place, group, gold_share = ctx.saved_tensors
+        d_logits = terms * (share * d_loss[..., None, None])  # (B, C, L, X)
+        d_gold = -gold_share * d_loss.flatten()[group]  # (N,)
+        d_logits.view(-1).index_add_(0, place, d_gold)
+        return d_logits, None, None, None, None
 
 
-def _positive_term(logits: Tensor, gold: GoldCells) -> Tensor:
-    """log(1 + sum over gold e^-s) for each row and label.  (B, C)"""
-    rows, labels = logits.shape[:2]
-    group = gold.row * labels + gold.label  # (N,)
-    lowest = torch.finfo(logits.dtype).min
-    opposite = torch.where(gold.inside, -gold.logits(logits), lowest)  # (N,)
-    with torch.no_grad():  # the largest term, taken out of the sum so that no exponent overflows
-        largest = logits.new_zeros(rows * labels).scatter_reduce(0, group, opposite, "amax")
-    terms = (opposite - largest[group]).exp()
-    summed = (-largest).exp().index_add(0, group, terms)
-    return (summed.log() + largest).view(rows, labels)
+def lower_(table: Tensor, place: Tensor, inside: Tensor, value: float) -> None:
+    """Lower the cells at the given places (N,) to the value. Those that are not inside, which may
+    stand at the place of another, stay as they are."""
+    values = torch.where(inside, value, torch.inf).to(table.dtype)  # (N,)
+    table.view(-1).scatter_reduce_(0, place, values, "amin")
 
 
 def binary_loss(logits: Tensor, gold: GoldCells, candidates: Tensor) -> Tensor:

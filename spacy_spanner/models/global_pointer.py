@@ -16,10 +16,17 @@ from torch import Tensor, nn
 
 from ..bridge import SpanTableModel, span_table_model
 from ..contract import Decoded, Gold, SpanModule, Tokens
+from ..dropout import Dropout
 from ..errors import Errors
 from ..spans.bands import all_known, band_mask
 from .cell_losses import GoldCells, binary_loss, multilabel_loss
-from .pointer_scorers import EfficientPairScorer, PairScorer, TypeInput, lecun_linear
+from .pointer_scorers import (
+    EfficientPairScorer,
+    PairScorer,
+    TokenPairScorer,
+    TypeInput,
+    lecun_linear,
+)
 
 Loss = Literal["multilabel", "binary"]
 
@@ -39,14 +46,14 @@ class GlobalPointer(SpanModule):
         *,
         width: int,
         n_labels: int,
-        make_scorer: Callable[..., nn.Module],
+        make_scorer: Callable[..., TokenPairScorer],
         hidden_width: Optional[int] = None,
         loss: Loss = "multilabel",
         max_width: Optional[int] = None,
         dropout: float = 0.0,
     ):
         super().__init__(width=width, n_labels=n_labels)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.hidden: nn.Module = nn.Identity()
         if hidden_width is not None:
             self.hidden = nn.Sequential(lecun_linear(width, hidden_width), nn.GELU())
@@ -59,11 +66,13 @@ class GlobalPointer(SpanModule):
         return None if self.max_width is None or self.max_width >= length else self.max_width
 
     def logits(self, tokens: Tokens) -> Tensor:
-        x = self.hidden(self.dropout(tokens.x))  # (B, L, D)
-        return self.scorer(x, self.band_width(x.shape[1]))  # (B, C, L, X)
+        per_token = self.scorer.per_token(self.hidden(self.dropout(tokens.real)))  # (T, K)
+        return self.scorer.pairs(
+            tokens.pad(per_token), self.band_width(tokens.mask.shape[1])
+        )  # (B, C, L, X)
 
     def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
-        width = self.band_width(encoded.x.shape[1])
+        width = self.band_width(encoded.mask.shape[1])
         candidates = span_cells(encoded.mask, width)  # (B, L, X)
         if gold.known is not None:
             candidates = candidates & known_cells(gold.known, width)
@@ -73,7 +82,7 @@ class GlobalPointer(SpanModule):
 
     def decode(self, encoded: Tokens, thresholds: Tensor) -> Decoded:
         logits = self.logits(encoded)  # (B, C, L, X)
-        width = self.band_width(encoded.x.shape[1])
+        width = self.band_width(encoded.mask.shape[1])
         over = logits > torch.logit(thresholds)[:, None, None]
         row, label, start, column = (over & span_cells(encoded.mask, width)[:, None]).nonzero(
             as_tuple=True

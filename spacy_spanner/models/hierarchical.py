@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from ..bridge import SpanTableModel, span_table_model
 from ..contract import Decoded, Gold, SpanModule, Tokens
 from ..decoders.tagger import TagLayer
+from ..dropout import Dropout
 from ..errors import Errors
 from .memory import WordMemory
 from .recurrent import BiLSTM
@@ -59,7 +60,7 @@ class HierarchicalNER(SpanModule):
             raise _refuse("word_width", word_width, f"the token vectors have width {width}")
         self.label_set, self.fusion, self.mix = label_set, fusion, mix
         self.tags = TagLayer(n_labels=n_labels, scheme="BIOES", kind="crf", reduction=reduction)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.sentence: Optional[SentenceContext] = None
         if sentence_level != "off":
             attention = LabelAttention(

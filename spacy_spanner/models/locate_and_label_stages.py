@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..contract import Tokens
+from ..dropout import Dropout
 from ..spans.range_max import RangeMax
 
 
@@ -45,7 +46,7 @@ class SpanScorer(nn.Module):
         super().__init__()
         self.joint = nn.Linear(3 * width, hidden)
         self.out = nn.Linear(hidden, n_out)
-        self.rate = dropout
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, left: Tensor, right: Tensor, pooled: Tensor) -> Tensor:
         """`left` and `right` (N,) are places in the flat token vectors x (T, D); pooled (N, D).
@@ -60,17 +61,6 @@ class SpanScorer(nn.Module):
         """The weight for each part of the input.  (H, D) each"""
         for_left, for_right, for_pool = self.joint.weight.chunk(3, dim=1)
         return for_left, for_right, for_pool
-
-    def dropout(self, x: Tensor) -> Tensor:
-        """As `nn.Dropout`, with four draws from each random number: a sixth of its time on a CPU."""
-        if not self.training or self.rate == 0:
-            return x
-        steps = 1 << 16
-        least = round(self.rate * steps)
-        numbers = torch.empty((x.numel() + 3) // 4, dtype=torch.int64, device=x.device)
-        draws = numbers.random_(-(1 << 63), None).view(torch.int16)[: x.numel()].view(x.shape)
-        kept = (draws >= least - steps // 2).to(x.dtype)
-        return x * kept.mul_(steps / (steps - least))
 
     def band(self, x: Tensor, n_widths: int) -> Tensor:
         """First output for every span of 1..n_widths tokens, with its first and last word as left
@@ -105,24 +95,26 @@ class View:
     """Token vectors of a batch, prepared for looking at spans of them."""
 
     def __init__(self, tokens: Tokens):
-        self.x = tokens.x.flatten(0, 1)  # (B * L, D)
-        self.n_tokens = tokens.x.shape[1]
+        self.x = tokens.real  # (T, D)
+        self.rows = tokens.starts  # (B,)
+        self.n_tokens = tokens.mask.shape[1]
         self.lengths = tokens.mask.sum(dim=1)  # (B,)
-        self.range_max = RangeMax(tokens.x)
+        self.range_max = RangeMax(self.x, self.n_tokens)
 
     def pool(self, spans: Spans) -> Tensor:
         """Max over the words of each span.  (N, D)"""
-        return self.range_max(spans.row, spans.start, spans.end)
+        base = self.rows[spans.row]  # (N,)
+        return self.range_max(base + spans.start, base + spans.end)
 
     def inner(self, scorer: SpanScorer, spans: Spans, pooled: Tensor) -> Tensor:
         """Scores from the first word, the last word and the pooled words of each span.  (N, O)"""
-        base = spans.row * self.n_tokens  # (N,)
+        base = self.rows[spans.row]  # (N,)
         return scorer(self.x, base + spans.start, base + spans.end - 1, pooled)
 
     def outer(self, scorer: SpanScorer, spans: Spans, pooled: Tensor) -> Tensor:
         """Scores from the word before, the word after and the pooled words of each span; at an
         edge of the row its outermost word stands in.  (N, O)"""
-        base = spans.row * self.n_tokens  # (N,)
+        base = self.rows[spans.row]  # (N,)
         before = (spans.start - 1).clamp(min=0)
         after = torch.minimum(spans.end, self.lengths[spans.row] - 1)
         return scorer(self.x, base + before, base + after, pooled)

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from ..bridge import SpanTableModel, span_table_model
 from ..contract import Decoded, Gold, SpanModule, Tokens
 from ..decoders.tagger import Tagger
+from ..dropout import Dropout
 from ..errors import Errors
 from .boundary_pointer import Pointer
 from .interaction import Information, Interaction
@@ -49,7 +50,7 @@ class Fusion(nn.Module):
 
     def __init__(self, *, width: int, extra_widths: Dict[str, int], dropout: float):
         super().__init__()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         gates = {name: Gate(guide_width=width, width=n) for name, n in extra_widths.items()}
         self.gates = nn.ModuleDict(gates)
         self.scale = width / sum(extra_widths.values())
@@ -93,7 +94,7 @@ class ModularizedInteraction(SpanModule):
     ):
         super().__init__(width=width, n_labels=n_labels, output_width=2 * hidden)
         states = 2 * hidden
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.loss_weights = {"ner": ner_weight, "boundary": boundary_weight, "types": type_weight}
         self.encoders = nn.ModuleDict({"ner": BiLSTM(width=width, hidden=hidden)})
         self.pointer: Optional[Pointer] = None

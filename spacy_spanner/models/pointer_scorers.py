@@ -20,7 +20,22 @@ TypeInput = Literal["pointer", "hidden"]
 START_LOGIT = -4.0
 
 
-class PairScorer(nn.Module):
+class TokenPairScorer(nn.Module):
+    """Scores all pairs of tokens of a row for each label."""
+
+    def per_token(self, x: Tensor) -> Tensor:
+        """What is computed of each token alone, and so needs no padding.  (..., D) -> (..., K)"""
+        raise NotImplementedError
+
+    def pairs(self, per_token: Tensor, width: Optional[int] = None) -> Tensor:
+        """The scores of the pairs of padded rows (B, L, K).  (B, C, L, X)"""
+        raise NotImplementedError
+
+    def forward(self, x: Tensor, width: Optional[int] = None) -> Tensor:
+        return self.pairs(self.per_token(x), width)
+
+
+class PairScorer(TokenPairScorer):
     """Global Pointer: an own query and key for each label."""
 
     def __init__(self, *, width: int, n_labels: int, head_size: int, use_rope: bool, scale: bool):
@@ -30,14 +45,17 @@ class PairScorer(nn.Module):
         self.project = lecun_linear(width, n_labels * 2 * head_size)
         self.bias = nn.Parameter(torch.full((n_labels,), START_LOGIT))
 
-    def forward(self, x: Tensor, width: Optional[int] = None) -> Tensor:
-        pairs = self.project(x).unflatten(-1, (self.n_labels, 2, self.head_size))
+    def per_token(self, x: Tensor) -> Tensor:
+        return self.project(x)  # (..., C 2 H)
+
+    def pairs(self, per_token: Tensor, width: Optional[int] = None) -> Tensor:
+        pairs = per_token.unflatten(-1, (self.n_labels, 2, self.head_size))
         pairs = pairs.permute(3, 0, 2, 1, 4)  # (2, B, C, L, H)
         products = pair_products(pairs, width=width, use_rope=self.use_rope, scale=self.scale)
         return products + self.bias[:, None, None]  # (B, C, L, X)
 
 
-class EfficientPairScorer(nn.Module):
+class EfficientPairScorer(TokenPairScorer):
     """Efficient Global Pointer: one query and key for all labels, which are told apart by a term
     of their own for each end of the pair.
 
@@ -62,11 +80,15 @@ class EfficientPairScorer(nn.Module):
         self.types = lecun_linear(2 * head_size if type_input == "pointer" else width, 2 * n_labels)
         nn.init.constant_(self.types.bias, START_LOGIT)
 
-    def forward(self, x: Tensor, width: Optional[int] = None) -> Tensor:
-        projected = self.project(x)  # (B, L, 2 H)
+    def per_token(self, x: Tensor) -> Tensor:
+        projected = self.project(x)  # (..., 2 H)
+        types = self.types(projected if self.type_input == "pointer" else x) / 2  # (..., 2 C)
+        return torch.cat([projected, types], dim=-1)  # (..., 2 H + 2 C)
+
+    def pairs(self, per_token: Tensor, width: Optional[int] = None) -> Tensor:
+        projected, types = per_token.tensor_split([2 * self.head_size], dim=-1)
         pairs = projected.unflatten(-1, (2, self.head_size)).permute(2, 0, 1, 3)  # (2, B, L, H)
         products = pair_products(pairs, width=width, use_rope=self.use_rope, scale=self.scale)
-        types = self.types(projected if self.type_input == "pointer" else x) / 2  # (B, L, 2 C)
         first, last = types.transpose(1, 2).chunk(2, dim=1)  # (B, C, L) each
         columns = last[:, :, None, :] if width is None else band_view(last, width)
         return products[:, None] + first[..., None] + columns  # (B, C, L, X)
@@ -74,21 +96,24 @@ class EfficientPairScorer(nn.Module):
 
 def pair_products(pairs: Tensor, *, width: Optional[int], use_rope: bool, scale: bool) -> Tensor:
     """Products of queries and keys (2, ..., L, H) as (..., L, X)."""
+    size = pairs.shape[-1] ** -0.25 if scale else 1.0  # of both, so that products have its square
     if use_rope:
-        pairs = rotate(pairs)
+        pairs = rotate(pairs, size)
+    elif scale:
+        pairs = pairs * size
     q, k = pairs.unbind(0)  # (..., L, H)
-    if scale:
-        q = q * pairs.shape[-1] ** -0.5
     return q @ k.transpose(-1, -2) if width is None else band_products(q, k, width)
 
 
-def rotate(x: Tensor) -> Tensor:
+def rotate(x: Tensor, size: float = 1.0) -> Tensor:
     """Rotary position embedding over the last two axes (L, H): channels 2m and 2m + 1 of position p
-    turn by p * 10000^(-2m / H)."""
-    length, size = x.shape[-2:]
-    rates = 10000 ** (-torch.arange(0, size, 2, device=x.device, dtype=x.dtype) / size)  # (H / 2,)
+    turn by p * 10000^(-2m / H). The result is multiplied by `size`."""
+    length, width = x.shape[-2:]
+    rates = 10000 ** (
+        -torch.arange(0, width, 2, device=x.device, dtype=x.dtype) / width
+    )  # (H / 2,)
     angles = torch.arange(length, device=x.device, dtype=x.dtype)[:, None] * rates  # (L, H / 2)
-    turns = torch.polar(torch.ones_like(angles), angles)
+    turns = torch.polar(torch.full_like(angles, size), angles)
     turned = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous()) * turns
     return torch.view_as_real(turned).flatten(-2)
 

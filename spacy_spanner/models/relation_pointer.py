@@ -13,9 +13,10 @@ import torch
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..contract import Decoded, Gold, SpanModule, Tokens, empty_decoded
+from ..dropout import Dropout
 from ..errors import Errors
 from ..relation_bridge import Links, RelationModel, relation_table_model
 from .cell_losses import GoldCells, multilabel_loss
@@ -48,7 +49,7 @@ class RelationPointer(SpanModule):
     ):
         super().__init__(width=width, n_labels=n_labels)
         self.n_relations, self.sum_labels = n_relations, sum_labels
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         scorer = partial(EfficientPairScorer, head_size=head_size, scale=True)
         self.entities: Optional[GlobalPointer] = None
         if n_labels:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..dropout import Dropout
 from .memory import unit
 from .recurrent import BiLSTM
 
@@ -67,7 +68,7 @@ class SentenceContext(nn.Module):
     ):
         super().__init__()
         self.lstm = BiLSTM(width=width, hidden=hidden)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.attention = attention
         self.output_width = self.lstm.output_width
 

@@ -8,11 +8,12 @@ from typing import List, Literal, Optional
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..bridge import SpanTableModel, span_table_model
 from ..contract import Decoded, Gold, SpanModule, Tokens
 from ..decoders.tagger import Tagger
+from ..dropout import Dropout
 
 
 class SeqNER(SpanModule):
@@ -29,7 +30,7 @@ class SeqNER(SpanModule):
         dropout: float = 0.1,
     ):
         super().__init__(width=width, n_labels=n_labels)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         # A CRF's loss, too, by token: one as large as a sentence is cut by spaCy's gradient clipping in
         # most steps, and would drown the other loss of a bundle.
         self.tagger = Tagger(
@@ -41,11 +42,14 @@ class SeqNER(SpanModule):
             legal=legal,
         )
 
+    def logits(self, encoded: Tokens) -> Tensor:
+        return encoded.pad(self.tagger.project(self.dropout(encoded.real)))  # (B, L, K)
+
     def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
-        return self.tagger.loss(self.dropout(encoded.x), encoded.mask, gold.flat, gold.known)
+        return self.tagger.tags.loss(self.logits(encoded), encoded.mask, gold.flat, gold.known)
 
     def decode(self, encoded: Tokens, thresholds: Tensor) -> Decoded:
-        return self.tagger.decode(encoded.x, encoded.mask, thresholds)
+        return self.tagger.tags.decode(self.logits(encoded), encoded.mask, thresholds)
 
     def cells(self, length: int) -> int:
         n_tags = self.tagger.tags.n_tags

@@ -18,6 +18,7 @@ from torch.nn import functional as F
 
 from ..bridge import SpanTableModel, span_table_model
 from ..contract import Decoded, Gold, SpanModule, Tokens
+from ..dropout import Dropout
 from ..errors import Errors
 from ..spans.bands import all_known, band_mask, band_view
 from ..spans.masks import clear_spans
@@ -67,7 +68,7 @@ class SpanNER(SpanModule):
         self.context = context
         self.parts = PARTS[representation]
         self.sizes = [length_width if part == "length" else width for part in self.parts]
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.lengths = nn.Embedding(N_LENGTHS, length_width)
         self.classify = nn.Linear(sum(self.sizes), n_labels + 1)
 

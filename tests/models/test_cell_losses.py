@@ -1,32 +1,79 @@
-"""Sums over the cells of a pair table."""
+"""The multilabel loss over the cells of a pair table."""
 
 import pytest
 import torch
 
-from spacy_spanner.models.cell_losses import masked_logsumexp
+from spacy_spanner.models.cell_losses import GoldCells, multilabel_loss
+
+# Row, label, first token, column, whether it is in the table. The last two stand at one place.
+GOLD = [
+    (0, 0, 1, 2, 1),
+    (0, 0, 2, 3, 1),
+    (1, 1, 0, 4, 1),
+    (2, 0, 3, 3, 0),
+    (1, 2, 2, 4, 1),
+    (1, 2, 2, 4, 0),
+]
 
 
-def slow(x, counted):
-    return torch.where(counted, x, torch.finfo(x.dtype).min).logsumexp(-1)
+def gold_cells() -> GoldCells:
+    row, label, first, column, inside = torch.tensor(GOLD).unbind(1)
+    return GoldCells(row, label, first, column, inside.bool())
 
 
+def slow(logits, candidates):
+    """The loss as printed, cell by cell."""
+    gold = {cell[:4] for cell in GOLD if cell[4]}
+    losses = []
+    for b in range(logits.shape[0]):
+        for c in range(logits.shape[1]):
+            zero = logits.new_zeros(())
+            negative, positive = [zero], [zero]
+            for i in range(logits.shape[2]):
+                for j in range(logits.shape[3]):
+                    if (b, c, i, j) in gold:
+                        positive.append(-logits[b, c, i, j])
+                    elif candidates[b, 0, i, j]:
+                        negative.append(logits[b, c, i, j])
+            losses.append(torch.stack(negative).logsumexp(0) + torch.stack(positive).logsumexp(0))
+    return torch.stack(losses).view(logits.shape[:2])
+
+
+@pytest.mark.parametrize("sum_labels", [False, True])
+@pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("spread", [1.0, 30.0, 1000.0])
-def test_masked_sum_and_its_gradient_equal_the_slow_form(spread, dtype):
+def test_loss_and_gradient_equal_the_slow_form(spread, dtype, transposed, sum_labels):
     generator = torch.Generator().manual_seed(0)
-    x = spread * torch.randn(3, 4, 50, generator=generator, dtype=dtype)
-    counted = torch.rand(3, 4, 50, generator=generator) < 0.4
-    counted[0, 0] = False  # nothing at all
-    counted[1, 1] = torch.arange(50) == 7  # one number alone
-    weight = torch.randn(3, 4, generator=generator, dtype=dtype)
-    weight[0, 0] = 0.0  # of the lowest number any change is nothing
+    logits = spread * torch.randn(4, 3, 5, 5, generator=generator, dtype=dtype)
+    if transposed:  # not contiguous
+        logits = logits.transpose(2, 3)
+    candidates = torch.rand(4, 1, 5, 5, generator=generator) < 0.5
+    candidates[3] = False  # a row with neither negatives nor gold
+    candidates[2] = torch.arange(25).view(5, 5) == 7  # one negative alone
     results = []
-    for function in (masked_logsumexp, slow):
-        leaf = x.clone().requires_grad_()
-        value = function(leaf, counted)
-        (value * weight).sum().backward()
-        results.append((value.detach(), leaf.grad))
-    (value, gradient), (slow_value, slow_gradient) = results
-    torch.testing.assert_close(value, slow_value)
+    for fast in (True, False):
+        leaf = logits.detach().requires_grad_()
+        if fast:
+            loss = multilabel_loss(leaf, gold_cells(), candidates, sum_labels=sum_labels)
+        else:
+            by_label = slow(leaf, candidates)
+            loss = by_label.sum(1).mean() if sum_labels else by_label.mean()
+        results.append((loss.detach(), *torch.autograd.grad(loss, leaf)))
+    (loss, gradient), (slow_loss, slow_gradient) = results
+    torch.testing.assert_close(loss, slow_loss)
     torch.testing.assert_close(gradient, slow_gradient)
+    assert (gradient[3] == 0).all()
+    counted = candidates.expand_as(gradient).clone()
+    for b, c, i, j, inside in GOLD:
+        counted[b, c, i, j] |= bool(inside)
     assert (gradient[~counted] == 0).all()
+
+
+def test_a_table_without_gold_or_candidates_costs_nothing():
+    none = torch.zeros(0, dtype=torch.int64)
+    gold = GoldCells(none, none, none, none, none.bool())
+    logits = torch.randn(2, 3, 4, 4, requires_grad=True)
+    loss = multilabel_loss(logits, gold, torch.zeros(2, 1, 4, 4, dtype=torch.bool))
+    loss.backward()
+    assert loss == 0 and (logits.grad == 0).all()

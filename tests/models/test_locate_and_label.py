@@ -124,7 +124,7 @@ def test_padding_changes_nothing():
 
 
 def test_the_loss_gradient_is_right():
-    model, tokens, gold = make(), make_tokens([5, 3]), make_gold([*GOLD[3:4], (0, 1, 3, 0)])
+    model, tokens, gold = make(), make_tokens([5, 4]), make_gold([*GOLD[3:4], (0, 1, 3, 0)])
 
     def loss(x):
         return model.loss(Tokens(x, tokens.mask, tokens.lengths), gold)

@@ -7,7 +7,6 @@ from torch.nn import functional as F
 from spacy_spanner.models.locate_and_label_sample import Sample, sample_seeds
 from spacy_spanner.models.locate_and_label_stages import (
     Spans,
-    SpanScorer,
     View,
     binary_focal,
     class_focal,
@@ -87,15 +86,6 @@ def test_projecting_tokens_or_spans_is_the_same(n_spans):
         torch.testing.assert_close(got[n], expected)
 
 
-def test_dropout_keeps_the_mean_and_rests_in_evaluation():
-    model = make(dropout=0.25)
-    x = torch.ones(200, 200, dtype=torch.float64)
-    dropped = model.filter.dropout(x)
-    assert dropped.unique().tolist() == pytest.approx([0.0, 1 / 0.75])
-    assert float(dropped.mean()) == pytest.approx(1.0, abs=0.02)
-    assert torch.equal(model.eval().filter.dropout(x), x)
-
-
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 2.0])
 def test_focal_losses_follow_equation_12(gamma):
     logits = torch.randn(8, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -152,15 +142,3 @@ def test_empty_slots_change_nothing():
     for name, (value, count) in terms[0].items():
         torch.testing.assert_close(terms[1][name][0], value)
         assert terms[1][name][1] == count
-
-
-def test_dropout_draws_every_number_on_its_own():
-    scorer = SpanScorer(width=4, hidden=4, n_out=1, dropout=0.3).train()
-    kept = scorer.dropout(torch.ones(4000, 7))
-    assert set(kept.unique().tolist()) <= {0.0, kept.max().item()}
-    assert kept.max().item() == pytest.approx(1 / 0.7, rel=1e-3)
-    share = (
-        (kept > 0).double().mean(0)
-    )  # (7,): no channel, and no place in a random number, differs
-    assert share.tolist() == pytest.approx([0.7] * 7, abs=0.04)
-    assert (kept > 0).double().T.corrcoef().fill_diagonal_(0).abs().max() < 0.08

@@ -64,7 +64,7 @@ def test_the_three_concatenations():
 def test_logits_equal_a_plain_loop(representation, context, dtype):
     head = make_head(representation=representation, context=context).to(dtype)
     tokens = make_tokens()
-    tokens.x = tokens.x.to(dtype)
+    tokens = tokens.with_states(tokens.x.to(dtype))
     added = head.project(tokens)
     band = head.band_logits(added)
     for row, start, end in all_spans():
