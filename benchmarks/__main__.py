@@ -16,7 +16,18 @@ from tqdm import tqdm
 
 from .accuracy import Run, execute, plan
 from .data import DATASETS
-from .results import MEMORY, RESULTS, SPEED, append, commit, load, machine, quality, run_key
+from .results import (
+    MEMORY,
+    RESULTS,
+    SPEED,
+    append,
+    commit,
+    load,
+    machine,
+    quality,
+    read_lines,
+    run_key,
+)
 from .systems import names
 
 ONE_THREAD = {
@@ -153,11 +164,14 @@ def memory(
 @app.command()
 def report(
     target: Path = typer.Option(Path("docs/benchmarks.md"), help="The page to write"),
+    readme: Path = typer.Option(Path("README.md"), help="The page whose figures to renew"),
 ) -> None:
-    """Write the page and its plots from everything measured so far."""
+    """Write the page, its plots and the figures of the README from everything measured so far."""
+    from .readme import write_readme
     from .report import write_report
 
     write_report(target)
+    write_readme(readme, list(load(RESULTS).values()), read_lines(SPEED))
 
 
 @app.command()

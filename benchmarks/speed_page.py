@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import List
+from typing import Dict, List
 
 from .tables import Record, table
 from .timed import ALONE, ROUNDS, bar
@@ -15,12 +15,15 @@ TITLES = {
 }
 
 
-def speed_section(speeds: List[Record]) -> str:
+def latest(speeds: List[Record]) -> Dict[str, Record]:
     """The last measurement of each encoder; those with fewer rounds than usual are but a look."""
     full = [r for r in speeds if "memory" in r and r["rounds"] >= ROUNDS[r["encoder"]]]
-    latest = {record["encoder"]: record for record in full}
+    return dict(sorted({record["encoder"]: record for record in full}.items()))
+
+
+def speed_section(speeds: List[Record]) -> str:
     lines: List[str] = []
-    for encoder, record in sorted(latest.items()):
+    for encoder, record in latest(speeds).items():
         kinds = [kind for kind in TITLES if kind in record]
         head = ["system", *(TITLES[kind] for kind in kinds), "spans for each gold span"]
         lines += [f"## Speed over the encoder alone, `{encoder}`", "", *about(record), ""]
@@ -46,7 +49,7 @@ def cell(record: Record, kind: str, name: str) -> str:
     """
     value, wanted = record[kind][name], bar(record["encoder"], kind, name)
     if kind == "memory":
-        text, missed = f"{value:,.0f}", wanted is not None and value > wanted
+        text, missed = f"{round(value):,}", wanted is not None and value > wanted
         least = f" ({wanted:.0f})" if wanted is not None else ""
     else:
         text, missed = f"{value:.2f}", wanted is not None and value < wanted
@@ -74,3 +77,16 @@ def about(record: Record) -> List[str]:
         "hence the last column. "
         f"{record['machine']}, commit {record['commit']}, {versions}."
     ]
+
+
+def speed_summary(speeds: List[Record]) -> List[str]:
+    """One table of all encoders: a system each row, a figure of an encoder each column."""
+    records = latest(speeds)
+    columns = [(record, kind) for record in records.values() for kind in TITLES if kind in record]
+    head = ["system", *(f"`{record['encoder']}`, {TITLES[kind]}" for record, kind in columns)]
+    rows = []
+    for name in dict.fromkeys(name for record in records.values() for name in names(record)):
+        if name != ALONE:
+            cells = [cell(*at, name) if name in at[0][at[1]] else "" for at in columns]
+            rows.append([f"`{name}`", *cells])
+    return table(head, rows) if rows else []

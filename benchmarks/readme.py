@@ -1,0 +1,36 @@
+"""The figures of the README, between two marks."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import List
+
+from .comparison import comparison_table
+from .speed_page import speed_summary
+from .tables import Record
+
+BEGIN = "<!-- measured: written by `python -m benchmarks report` -->"
+END = "<!-- measured: end -->"
+
+SPEED = (
+    "Words per second over those of the encoder alone, in brackets what we want to reach; for a "
+    "document of 20,000 tokens over those of documents of 500, and the megabytes it takes beyond "
+    "the encoder:"
+)
+
+
+def measured(runs: List[Record], speeds: List[Record]) -> str:
+    parts = [[BEGIN], comparison_table(runs), [SPEED], speed_summary(speeds), [END]]
+    return "\n\n".join("\n".join(lines) for lines in parts)
+
+
+def with_figures(text: str, runs: List[Record], speeds: List[Record]) -> str:
+    """The README with the figures as they are now."""
+    figures = measured(runs, speeds)
+    return re.sub(f"{re.escape(BEGIN)}.*{re.escape(END)}", lambda _: figures, text, flags=re.S)
+
+
+def write_readme(path: Path, runs: List[Record], speeds: List[Record]) -> None:
+    text = with_figures(path.read_text(encoding="utf8"), runs, speeds)
+    path.write_text(text, encoding="utf8")
