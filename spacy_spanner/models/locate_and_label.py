@@ -223,10 +223,6 @@ class LocateAndLabel(SpanModule):
             return inside
         return inside & (self.filter.band(x, self.max_seed).sigmoid() > self.filter_threshold)
 
-    def count_proposals(self, encoded: Tokens) -> Tensor:
-        """How many spans of each row go on to regression and classification.  (B,)"""
-        return self.proposals(encoded).sum(dim=(1, 2))
-
     def cells(self, length: int) -> int:
         levels = length.bit_length()  # windows of 1, 2, 4, ... tokens, then the filter of one width
         return length * (levels * self.width + 4 * self.hidden)

@@ -13,6 +13,7 @@ from .locate_and_label_cases import (
     LENGTHS,
     C,
     D,
+    count_proposals,
     make,
     make_gold,
     make_tokens,
@@ -105,9 +106,9 @@ def test_crossing_spans_can_be_dropped():
 def test_the_filter_decides_how_many_spans_go_on():
     tokens = make_tokens()
     everything = [sum(min(4, n - start) for start in range(n)) for n in LENGTHS]
-    assert make(use_filter=False).count_proposals(tokens).tolist() == everything
-    assert make(filter_threshold=0.0).count_proposals(tokens).tolist() == everything
-    assert make(filter_threshold=1.0).count_proposals(tokens).tolist() == [0, 0, 0]
+    assert count_proposals(make(use_filter=False), tokens) == everything
+    assert count_proposals(make(filter_threshold=0.0), tokens) == everything
+    assert count_proposals(make(filter_threshold=1.0), tokens) == [0, 0, 0]
     assert len(make(filter_threshold=1.0).decode(tokens, torch.zeros(C)).spans) == 0
 
 
