@@ -1,4 +1,4 @@
-"""Where thinc meets torch: token vectors of documents in, padded rows to the head, gradients back.
+"""Where thinc meets torch: token vectors of documents in, rows of them to the head, gradients back.
 
 The token vectors of a whole batch are one flat leaf tensor (T, D); rows are gathered from it by index,
 so that windows may overlap and autograd adds up what each token gets from all of its rows.

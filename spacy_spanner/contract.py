@@ -58,7 +58,7 @@ class Tokens:
         if not self.is_full:
             rows = values.new_zeros((self.mask.numel(), values.shape[1]))
             values = rows.index_copy_(0, self.places, values)
-        return values.view(*self.mask.shape, values.shape[1])
+        return values.reshape(*self.mask.shape, values.shape[1])
 
     @property
     def is_full(self) -> bool:
