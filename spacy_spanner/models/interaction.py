@@ -6,7 +6,7 @@ Axes: B rows, L tokens, D width, M labels of a sub-task, A attention heads.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import List, Optional, Tuple, Union
+from typing import List, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -18,52 +18,50 @@ from .boundary_pointer import BiaffineScores
 
 @dataclass
 class Mixture:
-    """Each word's mean of the rows of a table, which has far fewer rows than columns."""
+    """Each word's sum of the rows of a table, which has far fewer rows than columns; without a
+    table, vectors as they are."""
 
-    shares: Tensor  # (B, L, M)
-    table: Tensor  # (M, D)
+    shares: Tensor  # (B, L, M), or (B, L, D) without a table
+    table: Optional[Tensor] = None  # (M, D)
+
+    @property
+    def width(self) -> int:
+        return (self.shares if self.table is None else self.table).shape[-1]
 
     def vectors(self) -> Tensor:
-        return self.shares @ self.table  # (B, L, D)
+        return self.shares if self.table is None else self.shares @ self.table  # (B, L, D)
 
-
-Part = Union[Tensor, Mixture]
+    def weight(self, weight: Tensor) -> Tensor:
+        """The weight (O, D) of the vectors as that of the shares.  (O, M)"""
+        return weight if self.table is None else weight @ self.table.T
 
 
 @dataclass
 class Information:
     """Vectors side by side, (B, L, D) each."""
 
-    parts: List[Part]
+    parts: List[Mixture]
+
+    @classmethod
+    def of(cls, vectors: Tensor) -> Information:
+        return cls([Mixture(vectors)])
 
     def vectors(self) -> Tensor:
         """(B, L, all widths)"""
-        return torch.cat([vectors_of(part) for part in self.parts], dim=2)
+        return torch.cat([part.vectors() for part in self.parts], dim=2)
 
     def project(self, weight: Tensor) -> Tensor:
         """The vectors times a weight (O, all widths): of a mixture, its few shares are multiplied
         instead.  (B, L, O)"""
-        inputs, weights, first = [], [], 0
-        for part in self.parts:
-            width = part.table.shape[1] if isinstance(part, Mixture) else part.shape[2]
-            own = weight[:, first : first + width]  # (O, D)
-            inputs.append(part.shares if isinstance(part, Mixture) else part)
-            weights.append(own @ part.table.T if isinstance(part, Mixture) else own)
-            first += width
-        return F.linear(torch.cat(inputs, dim=2), torch.cat(weights, dim=1))
+        columns = weight.split([part.width for part in self.parts], dim=1)
+        weights = [part.weight(own) for part, own in zip(self.parts, columns, strict=True)]
+        return F.linear(
+            torch.cat([part.shares for part in self.parts], dim=2), torch.cat(weights, dim=1)
+        )
 
-    def seen_by(self, attention: Tensor) -> List[Part]:
+    def seen_by(self, attention: Tensor) -> List[Mixture]:
         """What each word finds by its attention (B, L, L)."""
-        return [
-            Mixture(attention @ part.shares, part.table)
-            if isinstance(part, Mixture)
-            else attention @ part
-            for part in self.parts
-        ]
-
-
-def vectors_of(part: Part) -> Tensor:
-    return part.vectors() if isinstance(part, Mixture) else part
+        return [Mixture(attention @ part.shares, part.table) for part in self.parts]
 
 
 class QinLabels(nn.Module):
@@ -99,14 +97,14 @@ class LanLabels(nn.Module):
         self.key = nn.Linear(width, width)
         self.value = nn.Linear(width, width)
 
-    def forward(self, x: Tensor, classifier: Optional[Tensor] = None) -> Tensor:
+    def forward(self, x: Tensor, classifier: Optional[Tensor] = None) -> Mixture:
         """(B, L, D)"""
         heads = (self.n_heads, -1)
         queries = self.query(x).relu().unflatten(2, heads)  # (B, L, A, D / A)
         keys = self.key(self.table).relu().unflatten(1, heads)  # (M, A, D / A)
         values = self.value(self.table).relu().unflatten(1, heads)
         logits = torch.einsum("blad,mad->blam", queries, keys) * keys.shape[2] ** -0.5
-        return x + torch.einsum("blam,mad->blad", logits.softmax(3), values).flatten(2)
+        return Mixture(x + torch.einsum("blam,mad->blad", logits.softmax(3), values).flatten(2))
 
 
 class Interaction(nn.Module):
@@ -132,7 +130,7 @@ class Interaction(nn.Module):
         self, boundary: Tensor, types: Tensor, mask: Tensor, classifier: Tensor
     ) -> Tuple[Information, Information]:
         """Both after the interaction.  (B, L, D) each -> 2 or 4 vectors of each word, each"""
-        of_boundary, of_types = Information([boundary]), Information([types])
+        of_boundary, of_types = Information.of(boundary), Information.of(types)
         if self.boundary_labels is not None and self.type_labels is not None:
             of_boundary.parts.append(self.boundary_labels(boundary))
             of_types.parts.append(self.type_labels(types, classifier))

@@ -172,10 +172,10 @@ class ModularizedInteraction(SpanModule):
         """What the tagger reads, given where the pointer points (B, L, L + 1).  (B, L, D)"""
         if self.fusion is None:
             return self.dropout(encoded.x)
-        extras = {name: Information([states]) for name, states in encoded.parts.items()}
+        extras = {name: Information.of(states) for name, states in encoded.parts.items()}
         if self.pointer is not None and points is not None:
             segments = self.pointer.segments(points, encoded.parts["boundary"])
-            extras["segment"] = Information([segments])
+            extras["segment"] = Information.of(segments)
         if self.interaction is not None and self.types is not None:
             extras["boundary"], extras["types"] = self.interaction(
                 encoded.parts["boundary"],

@@ -40,7 +40,7 @@ def test_lan_labels_are_multi_head_attention_with_relu_and_residual():
     for part in (slice(0, 2), slice(2, 4)):
         weights = (query[..., part] @ key[:, part].T / 2**0.5).softmax(2)
         heads.append(weights @ value[:, part])
-    torch.testing.assert_close(layer(x), x + torch.cat(heads, dim=2))
+    torch.testing.assert_close(layer(x).vectors(), x + torch.cat(heads, dim=2))
 
 
 def test_each_side_reads_the_other_by_its_own_attention():
@@ -75,7 +75,7 @@ def test_label_vectors_stand_beside_the_states():
 def test_mixtures_are_projected_and_seen_as_what_they_stand_for():
     torch.manual_seed(0)
     mixture = Mixture(torch.rand(2, 3, 2), torch.randn(2, 4))
-    information = Information([torch.randn(2, 3, 5), mixture])
+    information = Information([Mixture(torch.randn(2, 3, 5)), mixture])
     weight, attention = torch.randn(7, 9), torch.rand(2, 3, 3)
     vectors = information.vectors()  # (2, 3, 9)
     torch.testing.assert_close(vectors[..., 5:], mixture.shares @ mixture.table)

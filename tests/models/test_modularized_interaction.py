@@ -69,14 +69,14 @@ def test_gate_by_the_equation():
     gate = Gate(guide_width=3, width=4)
     guide, x = torch.randn(1, 2, 3), torch.randn(1, 2, 4)
     expected = torch.sigmoid(guide @ gate.guide.weight.T + x @ gate.own.weight.T) * x
-    torch.testing.assert_close(gate(guide, Information([x])), expected)
+    torch.testing.assert_close(gate(guide, Information.of(x)), expected)
 
 
 def test_fusion_starts_as_the_states_themselves():
     fusion = Fusion(width=3, extra_widths={"segment": 4}, dropout=0.5).eval()
     states = torch.randn(2, 5, 3)
     torch.testing.assert_close(
-        fusion(states, {"segment": Information([torch.zeros(2, 5, 4)])}), states
+        fusion(states, {"segment": Information.of(torch.zeros(2, 5, 4))}), states
     )
 
 
@@ -85,7 +85,7 @@ def test_fusion_weighs_gated_information_by_its_width():
     fusion = Fusion(width=3, extra_widths={"segment": 4, "types": 2}, dropout=0.5).eval()
     torch.nn.init.normal_(fusion.mix.weight)
     states, segment, types = torch.randn(2, 5, 3), torch.randn(2, 5, 4), torch.randn(2, 5, 2)
-    extras = {"types": Information([types]), "segment": Information([segment])}
+    extras = {"types": Information.of(types), "segment": Information.of(segment)}
     fused = fusion(states, extras)
     gated = [0.5 * gate(states, extras[name]) for name, gate in fusion.gates.items()]
     parts = [states, *gated]
@@ -97,7 +97,7 @@ def test_fusion_weighs_gated_information_by_its_width():
 
 def test_fused_states_are_dropped_out():
     fusion = Fusion(width=30, extra_widths={"types": 20}, dropout=0.5)
-    fused = fusion(torch.randn(4, 50, 30), {"types": Information([torch.randn(4, 50, 20)])})
+    fused = fusion(torch.randn(4, 50, 30), {"types": Information.of(torch.randn(4, 50, 20))})
     assert 0.4 < (fused == 0).float().mean() < 0.6
 
 
