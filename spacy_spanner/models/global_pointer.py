@@ -25,6 +25,7 @@ from .pointer_scorers import (
     PairScorer,
     TokenPairScorer,
     TypeInput,
+    check_sizes,
     lecun_linear,
 )
 
@@ -187,11 +188,8 @@ def _build(
     dropout: float,
     learn_rate_scale: float,
 ) -> SpanTableModel:
-    head_size = scorer.keywords["head_size"]
-    if head_size < 1 or (scorer.keywords["use_rope"] and head_size % 2):
-        raise ValueError(Errors.S009.format(head_size=head_size))
-    if max_width is not None and max_width < 1:
-        raise ValueError(Errors.S010.format(max_width=max_width))
+    options = scorer.keywords
+    check_sizes(head_size=options["head_size"], use_rope=options["use_rope"], max_width=max_width)
     if hidden_width is not None and hidden_width < 1:
         raise ValueError(Errors.S061.format(hidden_width=hidden_width))
     maker = partial(

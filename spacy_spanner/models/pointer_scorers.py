@@ -11,6 +11,7 @@ from typing import Literal, Optional
 import torch
 from torch import Tensor, nn
 
+from ..errors import Errors
 from ..spans.bands import band_products, band_view
 
 TypeInput = Literal["pointer", "hidden"]
@@ -124,3 +125,11 @@ def lecun_linear(n_in: int, n_out: int) -> nn.Linear:
     nn.init.trunc_normal_(layer.weight, std=n_in**-0.5, a=-2 * n_in**-0.5, b=2 * n_in**-0.5)
     nn.init.zeros_(layer.bias)
     return layer
+
+
+def check_sizes(*, head_size: int, use_rope: bool, max_width: Optional[int]) -> None:
+    """Refuse options that no pointer can have."""
+    if head_size < 1 or (use_rope and head_size % 2):
+        raise ValueError(Errors.S009.format(head_size=head_size))
+    if max_width is not None and max_width < 1:
+        raise ValueError(Errors.S010.format(max_width=max_width))

@@ -17,11 +17,10 @@ from torch import Tensor
 
 from ..contract import Decoded, Gold, SpanModule, Tokens, empty_decoded
 from ..dropout import Dropout
-from ..errors import Errors
 from ..relation_bridge import Links, RelationModel, relation_table_model
 from .cell_losses import GoldCells, multilabel_loss
 from .global_pointer import GlobalPointer
-from .pointer_scorers import EfficientPairScorer
+from .pointer_scorers import EfficientPairScorer, check_sizes
 
 
 class RelationPointer(SpanModule):
@@ -151,10 +150,7 @@ def build_relation_pointer(
     max_width: Widest entity to look at; null for all.
     learn_rate_scale: Factor on the learning rate of the heads; about 20 over a transformer.
     """
-    if head_size < 1 or (use_rope and head_size % 2):
-        raise ValueError(Errors.S009.format(head_size=head_size))
-    if max_width is not None and max_width < 1:
-        raise ValueError(Errors.S010.format(max_width=max_width))
+    check_sizes(head_size=head_size, use_rope=use_rope, max_width=max_width)
     maker = partial(
         RelationPointer,
         head_size=head_size,
