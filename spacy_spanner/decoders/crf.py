@@ -5,7 +5,7 @@ Axes: B rows, L tokens, C labels, K tags, N spans. Masks are prefixes of their r
 
 from __future__ import annotations
 
-from typing import List, Optional, Tuple
+from typing import Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -77,17 +77,18 @@ class CRF(nn.Module):
         times all paths from the end that do not continue it.
         """
         wide = wide_dtype(emissions)
-        emissions = emissions.to(wide)
+        rows, row = spans[:, 0].unique(return_inverse=True)  # those without a span need no sums
+        emissions, mask = emissions[rows].to(wide), mask[rows]
         start, trans, end = (score.to(wide) for score in self.scores())
         places, joins = self.scheme.places, self.scheme.joins
         order = _reverse_rows(mask)
         both = torch.stack([emissions, _take(emissions, order)])  # (2, B, L, K)
         edges, moves = torch.stack([start, end])[:, None], torch.stack([trans, trans.T])
         # In both directions at once: half as many steps, each of which takes hardly longer.
-        forward, backward = torch.stack(_forward(both, mask, edges, moves), 2)  # (B, L, K) each
+        forward, backward = _forward(both, edges, moves)  # (B, L, K) each
         backward = _take(backward, order)
 
-        row, begin, stop, label = spans.unbind(1)
+        _, begin, stop, label = spans.unbind(1)
         many = (stop - begin > 1).long()
         first = self.scheme.tags_of(places[1, 1 - many], label)
         last = self.scheme.tags_of(places[1 - many, 1], label)
@@ -108,12 +109,12 @@ class CRF(nn.Module):
         middle = middle + trans[first, inside] + trans[inside, last] - loops[label]
         middle = torch.where(stop - begin > 2, middle, trans[first, last])
         middle = (middle + emissions[row, stop - 1, last]) * many
-        log_z = (forward[:, -1] + end).logsumexp(1)[row]
+        log_z = (_last(forward, mask) + end).logsumexp(1)[row]
         return (entry + middle + leave - log_z).clamp(max=0).exp().to(self.trans.dtype)
 
     def _log_z(self, emissions: Tensor, mask: Tensor) -> Tensor:
         start, trans, end = (score.to(emissions.dtype) for score in self.scores())
-        return (_forward(emissions, mask, start, trans)[-1] + end).logsumexp(1)
+        return (_last(_forward(emissions, start, trans), mask) + end).logsumexp(1)
 
     def _path_score(self, emissions: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
         start, trans, end = (score.to(emissions.dtype) for score in self.scores())
@@ -127,24 +128,29 @@ def wide_dtype(x: Tensor) -> torch.dtype:
     return torch.float32 if x.device.type == "mps" else torch.float64
 
 
-def _forward(emissions: Tensor, mask: Tensor, start: Tensor, trans: Tensor) -> List[Tensor]:
-    """log of the sum over all paths up to and with token t that end in tag k: L times (..., B, K).
+def _forward(emissions: Tensor, start: Tensor, trans: Tensor) -> Tensor:
+    """log of the sum over all paths up to and with token t that end in tag k, of rows that go on
+    through their padding.  (..., B, L, K)
 
-    emissions (..., B, L, K), mask (B, L), start (..., K) and trans (..., K, K) as they broadcast.
+    emissions (..., B, L, K), start (..., K) and trans (..., K, K) as they broadcast.
 
-    One matrix product a step: the sums are taken outside log space, scaled by their maximum. Past
-    the end of a row its last sums are repeated.
+    One matrix product a step: the sums are taken outside log space, scaled by their maximum.
     """
     weights = trans.exp()
     tiny = torch.finfo(emissions.dtype).tiny
-    alpha = start + emissions[..., 0, :]  # (..., B, K)
-    alphas = [alpha]
-    for t in range(1, emissions.shape[-2]):
-        peak = alpha.detach().amax(-1, keepdim=True)
-        moved = ((alpha - peak).exp() @ weights).clamp(min=tiny).log() + peak
-        alpha = torch.where(mask[:, t, None], moved + emissions[..., t, :], alpha)
-        alphas.append(alpha)
-    return alphas
+    first, *others = emissions.unbind(-2)  # (..., B, K) each
+    alphas = [start + first]
+    for emission in others:
+        peak = alphas[-1].detach().amax(-1, keepdim=True)
+        moved = ((alphas[-1] - peak).exp() @ weights).clamp(min=tiny).log()
+        alphas.append(moved + peak + emission)
+    return torch.stack(alphas, -2)
+
+
+def _last(alphas: Tensor, mask: Tensor) -> Tensor:
+    """What stands at the last token of each row.  (B, L, K) -> (B, K)"""
+    place = (mask.sum(1) - 1).clamp(min=0)  # (B,)
+    return alphas[torch.arange(len(mask), device=mask.device), place]
 
 
 def _reverse_rows(mask: Tensor) -> Tensor:
