@@ -25,7 +25,6 @@ from .results import (
     load,
     machine,
     quality,
-    read_lines,
     run_key,
 )
 from .systems import names
@@ -167,11 +166,9 @@ def report(
     readme: Path = typer.Option(Path("README.md"), help="The page whose figures to renew"),
 ) -> None:
     """Write the page, its plots and the figures of the README from everything measured so far."""
-    from .readme import write_readme
     from .report import write_report
 
-    write_report(target)
-    write_readme(readme, list(load(RESULTS).values()), read_lines(SPEED))
+    write_report(target, readme)
 
 
 @app.command()

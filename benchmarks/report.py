@@ -9,6 +9,7 @@ from typing import Dict, List
 from .comparison import comparison_section
 from .data import DATASETS
 from .published import PUBLISHED, RELATIONS_NOTE
+from .readme import write_readme
 from .results import MEMORY, RESULTS, SPEED, load, read_lines
 from .speed_page import speed_section
 from .tables import Record, average, best_runs, by_corpus, spread, table
@@ -42,13 +43,15 @@ result and is the same for all. Words per second are of the processor's time fro
 """
 
 
-def write_report(target: Path) -> None:
+def write_report(target: Path, readme: Path) -> None:
+    """The page with its plots, and the figures of the README."""
     runs, speeds = list(load(RESULTS).values()), read_lines(SPEED)
     parts = [HEAD, comparison_section(runs)]
     parts += [*(accuracy_section(*group) for group in by_corpus(runs)), speed_section(speeds)]
     parts.append(memory_section(read_lines(MEMORY)))
     target.write_text("\n".join(parts).rstrip() + "\n", encoding="utf8")
     plot(runs, target.parent / "benchmarks.png")
+    write_readme(readme, runs, speeds)
 
 
 def accuracy_section(dataset: str, encoder: str, steps: int, runs: List[Record]) -> str:

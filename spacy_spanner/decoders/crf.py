@@ -10,7 +10,7 @@ from typing import Optional, Tuple
 import torch
 from torch import Tensor, nn
 
-from .tags import TagScheme, last_tags
+from .tags import TagScheme, last_of_rows
 
 # Added to what is not allowed: nothing survives it, and unlike -inf it gives no NaN gradient.
 FORBIDDEN = -1e4
@@ -109,18 +109,18 @@ class CRF(nn.Module):
         middle = middle + trans[first, inside] + trans[inside, last] - loops[label]
         middle = torch.where(stop - begin > 2, middle, trans[first, last])
         middle = (middle + emissions[row, stop - 1, last]) * many
-        log_z = (_last(forward, mask) + end).logsumexp(1)[row]
+        log_z = (last_of_rows(forward, mask) + end).logsumexp(1)[row]
         return (entry + middle + leave - log_z).clamp(max=0).exp().to(self.trans.dtype)
 
     def _log_z(self, emissions: Tensor, mask: Tensor) -> Tensor:
         start, trans, end = (score.to(emissions.dtype) for score in self.scores())
-        return (_last(_forward(emissions, start, trans), mask) + end).logsumexp(1)
+        return (last_of_rows(_forward(emissions, start, trans), mask) + end).logsumexp(1)
 
     def _path_score(self, emissions: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
         start, trans, end = (score.to(emissions.dtype) for score in self.scores())
         emitted = emissions.gather(2, tags[..., None])[..., 0] * mask  # (B, L)
         moved = trans[tags[:, :-1], tags[:, 1:]] * mask[:, 1:]
-        return start[tags[:, 0]] + emitted.sum(1) + moved.sum(1) + end[last_tags(tags, mask)]
+        return start[tags[:, 0]] + emitted.sum(1) + moved.sum(1) + end[last_of_rows(tags, mask)]
 
 
 def wide_dtype(x: Tensor) -> torch.dtype:
@@ -145,12 +145,6 @@ def _forward(emissions: Tensor, start: Tensor, trans: Tensor) -> Tensor:
         moved = ((alphas[-1] - peak).exp() @ weights).clamp(min=tiny).log()
         alphas.append(moved + peak + emission)
     return torch.stack(alphas, -2)
-
-
-def _last(alphas: Tensor, mask: Tensor) -> Tensor:
-    """What stands at the last token of each row.  (B, L, K) -> (B, K)"""
-    place = (mask.sum(1) - 1).clamp(min=0)  # (B,)
-    return alphas[torch.arange(len(mask), device=mask.device), place]
 
 
 def _reverse_rows(mask: Tensor) -> Tensor:

@@ -68,7 +68,7 @@ class TagScheme(nn.Module):
     def well_formed(self, tags: Tensor, mask: Tensor) -> Tensor:
         """Which rows of tags (B, L) the scheme knows.  (B,) bool"""
         moves = self.moves[tags[:, :-1], tags[:, 1:]] | ~mask[:, 1:]  # (B, L - 1)
-        edges = self.starts[tags[:, 0]] & self.ends[last_tags(tags, mask)]  # (B,)
+        edges = self.starts[tags[:, 0]] & self.ends[last_of_rows(tags, mask)]  # (B,)
         return moves.all(1) & (edges | ~mask[:, 0])
 
     def spans_to_tags(self, spans: Tensor, shape: Tuple[int, int]) -> Tensor:
@@ -103,9 +103,10 @@ class TagScheme(nn.Module):
         return torch.stack((row, start, found[n_spans:, 2] + 1, label), 1)
 
 
-def last_tags(tags: Tensor, mask: Tensor) -> Tensor:
-    """The tag of the last real token of each row (B, L).  (B,)"""
-    return tags.gather(1, (mask.sum(1, keepdim=True) - 1).clamp(min=0))[:, 0]
+def last_of_rows(values: Tensor, mask: Tensor) -> Tensor:
+    """What stands at the last real token of each row (B, L, ...).  (B, ...)"""
+    place = (mask.sum(1) - 1).clamp(min=0)  # (B,)
+    return values[torch.arange(len(mask), device=mask.device), place]
 
 
 def _flags(prefix: List[str], which: str) -> Tensor:

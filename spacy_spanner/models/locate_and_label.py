@@ -228,7 +228,7 @@ class LocateAndLabel(SpanModule):
         return length * (levels * self.width + 4 * self.hidden)
 
     def padding(self, length: int) -> int:
-        # In training only the choice of seeds looks at padding.
+        # In training only the choice of seeds looks at padding, so that batches stay whole.
         return super().padding(length) * (20 if self.training else 1)
 
 
