@@ -114,8 +114,8 @@ class RelationPointer(SpanModule):
         logits = torch.minimum(starts[row, label, i, j][link], ends)  # (P,)
         return Links(table[keep], torch.sigmoid(logits[keep]))
 
-    def cells(self, length: int) -> int:
-        entities = 0 if self.entities is None else self.entities.cells(length)
+    def cells(self, length: int, max_width: Optional[int] = None) -> int:
+        entities = 0 if self.entities is None else self.entities.cells(length, max_width)
         return entities + 2 * self.n_relations * length * length
 
 
