@@ -146,12 +146,13 @@ def train_rows(
     module.train()
     flat = flatten(model, batch, tokvecs).requires_grad_(True)  # (T, D)
     groups = list(group_rows(module, batch))
+    n_tokens = int((batch.rows.table[:, END] - batch.rows.table[:, START]).sum())
     with torch.enable_grad():
         loss = flat.new_zeros(()) + 0.0 * flat[0, 0]  # a batch without annotation still flows back
         for rows, tokens in zip(groups, gather(flat, batch, groups), strict=True):
             gold = gather_gold(batch.gold, batch, rows, flat.device)
-            # Heads reduce over rows in their own way; groups count by their share of the rows.
-            loss = loss + module(tokens, gold) * (len(rows) / len(batch.rows))
+            # Heads reduce over rows in their own way; groups count by their share of the tokens.
+            loss = loss + module(tokens, gold) * (sum(tokens.lengths) / n_tokens)
 
     def backprop(d_loss: Any) -> Any:
         loss.backward()

@@ -32,6 +32,7 @@ class Sentences:
         steps = numpy.arange(int(counts.max(initial=0)))  # (M,)
         inside = steps < counts[:, None]  # (S, M)
         self.lengths: List[int] = counts.tolist()
+        self.per_row: List[int] = (starts & is_token).sum(1).tolist()
         self.mask = torch.from_numpy(inside).to(device)
         # Padding of rows and of sentences points to some token: nobody reads what stands there.
         self._number = torch.from_numpy(number).to(device)  # (B, L)

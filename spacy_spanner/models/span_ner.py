@@ -75,7 +75,7 @@ class SpanNER(SpanModule):
     def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
         """Cross entropy, mean over all gold spans and the sampled negatives of the batch."""
         added = self.project(encoded)
-        cell, chosen = self.sample_negatives(encoded.mask, gold)  # (B, M)
+        cell, chosen = self.sample_negatives(encoded, gold)  # (B, M)
         band = self.band_logits(added).flatten(1, 2)  # (B, L * W, K)
         negatives = band.gather(1, cell[..., None].expand(-1, -1, band.shape[2]))  # (B, M, K)
         logits = torch.cat((self.span_logits(added, gold.spans), negatives.flatten(0, 1)))
@@ -84,14 +84,17 @@ class SpanNER(SpanModule):
         losses = F.cross_entropy(logits, classes, reduction="none")  # (N,)
         return (losses * counted).sum() / counted.sum().clamp(min=1)
 
-    def sample_negatives(self, mask: Tensor, gold: Gold) -> Tuple[Tensor, Tensor]:
-        """Random annotated spans, none of them gold: cells of the flattened band (B, M), and which
-        of them count (B, M)."""
-        n_widths = min(self.max_width, mask.shape[1])
-        free = clear_spans(band_mask(mask, n_widths), gold.spans)  # (B, L, W)
+    def sample_negatives(self, tokens: Tokens, gold: Gold) -> Tuple[Tensor, Tensor]:
+        """Random annotated spans, none of them gold, as many for each sentence: cells of the
+        flattened band (B, M), and which of them count (B, M)."""
+        n_widths = min(self.max_width, tokens.mask.shape[1])
+        free = clear_spans(band_mask(tokens.mask, n_widths), gold.spans)  # (B, L, W)
         if gold.known is not None:
             free = free & all_known(gold.known, n_widths)
-        return sample_rows(free.flatten(1), self.max_negatives, self.max_negatives)
+        per_row = [1] if tokens.sentences is None else tokens.sentences.per_row
+        most = self.max_negatives * max(per_row)
+        wanted = self.max_negatives * torch.tensor(per_row, device=free.device)  # (B,) or (1,)
+        return sample_rows(free.flatten(1), wanted, most)
 
     def project(self, tokens: Tokens) -> Added:
         """What each part of the span vectors adds to the logits."""
@@ -194,7 +197,7 @@ def build_span_ner(
     max_width: The widest span, in tokens, that is looked at when predicting.
     representation: Parts of the span vector: "boundary" (first and last token), "pooling" (max over
         the tokens, and the context: the sentence) or "hybrid" (all of them); each with the length.
-    max_negatives: How many spans that are not gold are drawn per row and update.
+    max_negatives: How many spans that are not gold are drawn per sentence and update.
     length_width: Width of the length embedding.
     context: The vector of the sentence, "max" or "mean" over its tokens.
     dropout: On each part of the span vector.

@@ -92,7 +92,7 @@ def join_rows(table: numpy.ndarray, *, end: int, window: int) -> numpy.ndarray:
     joined: List[List[int]] = []
     for row in table.tolist():
         last = joined[-1] if joined else row
-        whole = row[START:END] == row[2:] and last[START:END] == last[2:]
+        whole = row[:2] == row[2:] and last[:2] == last[2:]
         if joined and row[END] <= end and whole and row[END] - last[START] <= window:
             joined[-1] = [last[START], row[END], last[START], row[END]]
         else:
