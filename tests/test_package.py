@@ -73,9 +73,10 @@ ALLOWED = {
     "pipeline": {"batch", "errors", "overlaps", "relations", "scorers", "words"},
     "corpus": {"errors", "overlaps", "pipeline", "relations"},
     "training_config": {"errors"},
-    "analysis": {"batch", "corpus", "errors", "overlaps", "pipeline", "relations", "scorers"},
+    "analysis": {"corpus", "errors", "relations"},
     "distributed": {"corpus", "errors", "relations", "training_config"},
-    "cli": {"analysis", "corpus", "distributed", "errors", "training_config"},
+    "tuning": {"analysis", "batch", "corpus", "errors", "pipeline"},
+    "cli": {"analysis", "corpus", "distributed", "errors", "training_config", "tuning"},
 }
 WITHOUT_TORCH = [
     *("batch", "overlaps", "words", "relations", "scorers"),

@@ -6,8 +6,6 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
-from spacy_spanner.analysis.sources import short_names
-
 from ..systems import make_examples, make_nlp, train
 from .test_commands import GOLD, PRED, make_doc, run, write
 
@@ -59,10 +57,10 @@ def test_analyze_with_all_options(tmp_path, files):
     assert comparison["errors"] == {"boundary_rate": 0.0, "type_rate": 0.25}
     assert report["corpus"]["oov_density"] > 0
     html = page.read_text(encoding="utf-8")
-    for part in ("pred against other", "Where they differ", "Vocabulary", "A&amp;B", "<svg"):
+    for part in ("pred against other", "Differences", "Vocabulary", "A&amp;B", "<svg"):
         assert part in html
     assert html.count("<li>") == 1  # the other system has no errors
-    assert "http" not in html and "<script" not in html and "#0102" not in html
+    assert "://" not in html and "<script" not in html and "#0102" not in html
     ids = [piece.split('"')[0] for piece in html.split(' id="')[1:]]
     assert ids and len(ids) == len(set(ids))
 
@@ -72,8 +70,8 @@ def test_page_of_one_system_without_confidences(tmp_path, files):
     bare = write(tmp_path / "bare.spacy", make_doc(PRED), make_doc([], text="More of <it>"))
     code, _ = run("analyze", bare, files["gold"], "--page", tmp_path / "page.html")
     html = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert code == 0 and "Recall by length" in html and "believed" not in html
-    assert "Where they differ" not in html
+    assert code == 0 and "Recall by length of entity" in html and "Calibration" not in html
+    assert "Differences" not in html
 
 
 def test_page_needs_the_extra(tmp_path, files, monkeypatch):
@@ -93,12 +91,6 @@ def test_analyze_ents_and_missing_gold(tmp_path, files):
     )
     assert code == 1 and "Keys that are there: sc" in text
     assert run("analyze", tmp_path / "no_model", files["gold"])[0] == 1
-
-
-def test_short_names():
-    assert short_names(["a/b/model-best", "a/c/model-best"]) == ["b", "c"]
-    assert short_names(["x/p.spacy", "y/p.spacy"]) == ["x/p", "y/p"]
-    assert short_names(["a", "a"]) == ["a", "a"]
 
 
 @pytest.fixture(scope="module")
