@@ -117,6 +117,16 @@ def test_imports_point_one_way(path):
         assert not outside & {"spacy", "thinc"}
 
 
+def test_wheels_carry_every_file_of_the_package():
+    parser = ConfigParser()
+    parser.read(ROOT / "setup.cfg")
+    patterns = parser["options.package_data"]["spacy_spanner"].split()
+    declared = {path for pattern in patterns for path in PACKAGE.glob(pattern)}
+    files = {path for path in PACKAGE.rglob("*") if path.is_file()}
+    code = {path for path in files if path.suffix in (".py", ".pyc")}
+    assert files - code <= declared  # `configs` is a link, which `rglob` does not follow
+
+
 def test_fits_the_license_and_version():
     import spacy_spanner
 

@@ -8,11 +8,18 @@ from spacy.tokens import Doc, Span, SpanGroup
 from spacy.vocab import Vocab
 
 from spacy_spanner.analysis import attributes, mistakes, scores
-from spacy_spanner.analysis.buckets import bucket_counts, make_split
+from spacy_spanner.analysis.buckets import (
+    DOCUMENT_BOUNDS,
+    bucket_counts,
+    interval_text,
+    length_buckets,
+    make_split,
+)
 from spacy_spanner.analysis.scores import Counts
 from spacy_spanner.analysis.systems import read_systems
+from spacy_spanner.relations import StoredRelation, get_relations, set_relations
 
-from .cases import CORPORA, PRED, VOCAB, make_facts, make_systems, random_systems
+from .cases import CORPORA, PRED, VOCAB, make_doc, make_facts, make_systems, random_systems
 
 
 @pytest.fixture
@@ -145,3 +152,97 @@ def test_parts_sum_to_the_whole(corpora, quartiles):
     assert (counts[:-1].sum(axis=1) == numpy.bincount(gold, minlength=n_labels)).all()
     assert (counts[:, :-1].sum(axis=0) == numpy.bincount(pred, minlength=n_labels)).all()
     assert counts.trace() == whole.tp
+
+
+def slow_length_buckets(docs, bounds, size, items):
+    """The counts of `length_buckets` by loops over documents.
+
+    items: Gold and predicted sets of a pair of documents; None to leave the pair out.
+    """
+    result, low = [], -1
+    for high in (*bounds, 10**9):
+        n_docs, counts = 0, [0, 0, 0]
+        for pred, gold in docs:
+            both = items(pred, gold)
+            if both is None or size(gold) is None or not low < size(gold) <= high:
+                continue
+            n_docs += 1
+            for item in both[0] | both[1]:
+                kind = 1 if item not in both[1] else 0 if item in both[0] else 2
+                counts[kind] += 1
+        if n_docs:
+            result.append((n_docs, Counts(*counts)))
+        low = high
+    return result
+
+
+def span_items(pred, gold):
+    return tuple({(s.start, s.end, s.label_) for s in doc.spans["sc"]} for doc in (gold, pred))
+
+
+def relation_items(pred, gold):
+    if get_relations(gold) is None:
+        return None
+    return tuple({tuple(r)[:7] for r in get_relations(doc) or []} for doc in (gold, pred))
+
+
+def n_sentences(doc):
+    return len(list(doc.sents)) if doc.has_annotation("SENT_START") else None
+
+
+def random_pair(rng, *, relations, sentences):
+    """A document of random length with random spans, relations and sentences, and predictions."""
+    size = int(rng.choice([1, 3, 30, 32, 33, 64, 65, 200, 513, 1024, 1025]))
+    starts = [i == 0 or rng.random() < 0.05 for i in range(size)] if sentences else None
+    pair = []
+    for _ in range(2):
+        doc = Doc(VOCAB, words=["w"] * size, sent_starts=starts)
+        places = rng.integers(0, min(size, 4), size=6)
+        spans = {(int(at), int(at) + 1, str(rng.choice(["A", "B"]))) for at in places}
+        doc.spans["sc"] = [Span(doc, *span) for span in sorted(spans)]
+        if relations:
+            ends = sorted(spans)
+            links = {(*ends[i % len(ends)], *ends[0], "r") for i in rng.integers(0, 9, size=4)}
+            set_relations(doc, [StoredRelation(*link) for link in sorted(links)])
+        pair.append(doc)
+    return tuple(pair)
+
+
+@pytest.mark.parametrize("relations", [0.0, 0.7])
+@pytest.mark.parametrize("sentences", [0.0, 0.7, 1.0])
+def test_length_buckets_equal_a_loop(relations, sentences):
+    rng = numpy.random.default_rng(11)
+    docs = [
+        random_pair(rng, relations=rng.random() < relations, sentences=rng.random() < sentences)
+        for _ in range(60)
+    ]
+    preds, golds = zip(*docs, strict=True)
+    [system] = read_systems(["x"], [preds], golds, output="spans", spans_key="sc")
+    buckets = length_buckets(system)
+    assert list(buckets) == ["tokens", "sentences"][: 2 if sentences else 1]
+    for unit, size in zip(buckets, (len, n_sentences)):
+        assert list(buckets[unit]) == ["spans", "relations"][: 2 if relations else 1]
+        for kind, items in zip(buckets[unit], (span_items, relation_items)):
+            slow = slow_length_buckets(docs, DOCUMENT_BOUNDS[unit], size, items)
+            assert [(own.documents, own.counts) for own in buckets[unit][kind]] == slow
+    assert [own.interval for own in buckets["tokens"]["spans"]] == [
+        *("≤ 32", "33-64", "65-128", "129-256", "513-1024", "1025 +"),
+    ]
+    parts = [own.counts for own in buckets["tokens"]["spans"]]
+    assert Counts(*map(sum, zip(*parts, strict=True))) == scores.overall(system)
+
+
+def test_length_quartiles():
+    """Lengths 1 to 8: two documents in each quarter."""
+    docs = [make_doc(" ".join("w" * n), [(0, 1, "A")]) for n in range(1, 9)]
+    [system] = read_systems(["x"], [docs], docs, output="spans", spans_key="sc")
+    buckets = length_buckets(system, quartiles=True)["tokens"]["spans"]
+    assert [tuple(own[:2]) for own in buckets] == [("≤ 2", 2), ("3-4", 2), ("5-6", 2), ("7 +", 2)]
+
+
+def test_intervals_of_large_numbers_are_whole():
+    assert interval_text((328, 700), 0, integer=True) == "≤ 328"
+    assert [interval_text((1, 2, 5), i, integer=True) for i in range(4)] == ["1", "2", "3-5", "6 +"]
+    assert [interval_text((0.1, 0.5), i, integer=False) for i in range(3)] == [
+        *("≤ .1", ".1-.5", "> .5"),
+    ]

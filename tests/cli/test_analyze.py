@@ -7,7 +7,7 @@ import spacy
 from spacy.tokens import DocBin
 
 from ..systems import make_examples, make_nlp, train
-from .test_commands import GOLD, PRED, make_doc, run, write
+from .test_commands import GOLD, PRED, TEXT, make_doc, run, write
 
 TRAIN = "Trent University is in Trent (Italy)."
 
@@ -63,6 +63,32 @@ def test_analyze_with_all_options(tmp_path, files):
     assert "://" not in html and "<script" not in html and "#0102" not in html
     ids = [piece.split('"')[0] for piece in html.split(' id="')[1:]]
     assert ids and len(ids) == len(set(ids))
+
+
+def test_scores_by_length_of_document(tmp_path):
+    def short_and_long(*, right):
+        docs = []
+        for text in (TEXT, f"{TEXT} {'word ' * 40}"):
+            doc = make_doc(GOLD if right or text == TEXT else GOLD[:1], text=text)
+            for token in doc:
+                token.is_sent_start = token.i in (0, 8)
+            docs.append(doc)
+        return docs
+
+    gold = write(tmp_path / "gold.spacy", *short_and_long(right=True))
+    pred = write(tmp_path / "pred.spacy", *short_and_long(right=False))
+    args = ("--compare", gold, "--json", tmp_path / "r.json", "--resamples", "5")
+    code, text = run("analyze", pred, gold, *args)
+    assert code == 0 and "Spans, by tokens ≤ 32 1 4 0 0 100.0 100.0 100.0 " in text
+    assert "33-64 1 1 3 0 100.0 25.0 40.0 Spans, by sentences 2 2 5 3 0" in text
+    assert "Bucket Docs pred gold Difference" in text and "33-64 1 40.0 100.0 -60.0" in text
+    report = json.loads((tmp_path / "r.json").read_text())
+    lengths = report["systems"][0]["document_length"]
+    assert [(own["interval"], own["f"]) for own in lengths["tokens"]["spans"]] == [
+        ("≤ 32", 1.0),
+        ("33-64", 0.4),
+    ]
+    assert report["comparison"]["document_length"]["tokens"]["spans"] == [0.0, -0.6]
 
 
 def test_page_of_one_system_without_confidences(tmp_path, files):
