@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
+from typing import Callable, Dict, Iterable, List, NamedTuple, Set, Tuple
 
 import numpy
 from spacy.tokens import Doc
@@ -47,26 +47,19 @@ def normalize_space(text: str) -> str:
     return " ".join(text.split())
 
 
-def entity_length(
-    corpus: GoldCorpus, spans: SpanSet, train: Optional[TrainingFacts]
-) -> numpy.ndarray:
+def entity_length(corpus: GoldCorpus, spans: SpanSet, train: TrainingFacts) -> numpy.ndarray:
     """Tokens of the entity (eq 23a).  (N,)"""
     return spans.tokens[:, 1] - spans.tokens[:, 0]
 
 
-def text_length(
-    corpus: GoldCorpus, spans: SpanSet, train: Optional[TrainingFacts]
-) -> numpy.ndarray:
+def text_length(corpus: GoldCorpus, spans: SpanSet, train: TrainingFacts) -> numpy.ndarray:
     """Tokens of its document (eq 23b).  (N,)"""
     return corpus.n_tokens[spans.spans[:, DOC]]
 
 
-def label_consistency(
-    corpus: GoldCorpus, spans: SpanSet, train: Optional[TrainingFacts]
-) -> numpy.ndarray:
+def label_consistency(corpus: GoldCorpus, spans: SpanSet, train: TrainingFacts) -> numpy.ndarray:
     """Of the training entities with the same words, the share with the same label; 0 for words that
     are never an entity there (eq 23c).  (N,)"""
-    assert train is not None
     values = numpy.zeros(len(spans))
     for i, (doc, start, end, label) in enumerate(spans.spans.tolist()):
         seen = train.labels.get(normalize_space(corpus.texts[doc][start:end]))
@@ -75,17 +68,13 @@ def label_consistency(
     return values
 
 
-def entity_density(
-    corpus: GoldCorpus, spans: SpanSet, train: Optional[TrainingFacts]
-) -> numpy.ndarray:
+def entity_density(corpus: GoldCorpus, spans: SpanSet, train: TrainingFacts) -> numpy.ndarray:
     """Gold entities per token of its document (eq 23d).  (N,)"""
     counts = numpy.bincount(corpus.gold.spans[:, DOC], minlength=len(corpus.docs))
     return (counts / numpy.maximum(corpus.n_tokens, 1))[spans.spans[:, DOC]]
 
 
-def entity_tokens(
-    corpus: GoldCorpus, spans: SpanSet, train: Optional[TrainingFacts]
-) -> numpy.ndarray:
+def entity_tokens(corpus: GoldCorpus, spans: SpanSet, train: TrainingFacts) -> numpy.ndarray:
     """The share of tokens of its document that are part of a gold entity.  (N,)"""
     covered = [numpy.zeros(n, dtype=bool) for n in corpus.n_tokens]
     for doc, (start, end) in zip(corpus.gold.spans[:, DOC], corpus.gold.tokens, strict=True):
@@ -94,9 +83,7 @@ def entity_tokens(
     return shares[spans.spans[:, DOC]]
 
 
-def nesting_depth(
-    corpus: GoldCorpus, spans: SpanSet, train: Optional[TrainingFacts]
-) -> numpy.ndarray:
+def nesting_depth(corpus: GoldCorpus, spans: SpanSet, train: TrainingFacts) -> numpy.ndarray:
     """1 outside every gold entity, 2 inside one of depth 1, and so on.  (N,)"""
     gold, values = corpus.gold.spans, numpy.ones(len(spans), dtype="int64")
     gold_bounds = doc_bounds(gold, len(corpus.docs))
@@ -112,11 +99,8 @@ def nesting_depth(
     return values
 
 
-def oov_density(
-    corpus: GoldCorpus, spans: SpanSet, train: Optional[TrainingFacts]
-) -> numpy.ndarray:
+def oov_density(corpus: GoldCorpus, spans: SpanSet, train: TrainingFacts) -> numpy.ndarray:
     """The share of tokens of its document that the training data does not have (eq 21).  (N,)"""
-    assert train is not None
     return count_unseen(corpus, train)[spans.spans[:, DOC]] / text_length(corpus, spans, train)
 
 
@@ -130,10 +114,9 @@ def count_unseen(corpus: GoldCorpus, train: TrainingFacts) -> numpy.ndarray:
     return numpy.array([sum(w not in train.words for w in words) for words in corpus.words])
 
 
-def vocabulary(corpus: GoldCorpus, spans: SpanSet, train: Optional[TrainingFacts]) -> numpy.ndarray:
+def vocabulary(corpus: GoldCorpus, spans: SpanSet, train: TrainingFacts) -> numpy.ndarray:
     """IV if all words of the entity are known; OOTV, OOEV or OOBV if at least one word is not in the
     training data, in the vectors, in either. Without vectors every word counts as having one.  (N,)"""
-    assert train is not None
     values = numpy.full(len(spans), IV, dtype="int64")
     for i, (doc, (start, end)) in enumerate(zip(spans.spans[:, DOC], spans.tokens, strict=True)):
         words = corpus.words[doc][start:end]
@@ -148,7 +131,7 @@ class Attribute(NamedTuple):
 
     key: str
     title: str
-    values: Callable[[GoldCorpus, SpanSet, Optional[TrainingFacts]], numpy.ndarray]
+    values: Callable[[GoldCorpus, SpanSet, TrainingFacts], numpy.ndarray]
     bounds: Tuple[float, ...]  # upper, inclusive, of all but the last bucket; none: quartiles
     names: Tuple[str, ...] = FOUR_SIZES
     integer: bool = False
@@ -160,18 +143,35 @@ THREE_SIZES, DEPTHS = ("S", "M", "L"), ("outer", "2nd", "3rd +")
 VOCABULARIES = ("IV", "OOTV", "OOEV", "OOBV")
 VOCABULARY = "vocabulary"
 
-# fmt: off
 ATTRIBUTES: List[Attribute] = [
     Attribute("entity_length", "Entity length", entity_length, (1, 2, 4), integer=True),
     Attribute("text_length", "Text length", text_length, (7, 16, 31), integer=True),
     Attribute("entity_density", "Entities per token", entity_density, (0.01, 0.025, 0.05)),
     Attribute("entity_tokens", "Entity tokens per token", entity_tokens, (0.1, 0.3), THREE_SIZES),
-    Attribute("nesting_depth", "Nesting depth", nesting_depth, (1, 2), DEPTHS,
-              integer=True, categorical=True),
-    Attribute("label_consistency", "Label consistency", label_consistency, (0.1, 0.5, 0.9),
-              needs_train=True),
+    Attribute(
+        "nesting_depth",
+        "Nesting depth",
+        nesting_depth,
+        (1, 2),
+        DEPTHS,
+        integer=True,
+        categorical=True,
+    ),
+    Attribute(
+        "label_consistency",
+        "Label consistency",
+        label_consistency,
+        (0.1, 0.5, 0.9),
+        needs_train=True,
+    ),
     Attribute("oov_density", "Unseen words per token", oov_density, (), needs_train=True),
-    Attribute(VOCABULARY, "Vocabulary", vocabulary, (IV, OOTV, OOEV), VOCABULARIES,
-              categorical=True, needs_train=True),
+    Attribute(
+        VOCABULARY,
+        "Vocabulary",
+        vocabulary,
+        (IV, OOTV, OOEV),
+        VOCABULARIES,
+        categorical=True,
+        needs_train=True,
+    ),
 ]
-# fmt: on

@@ -5,7 +5,7 @@ A model that is trained on sentences may fail on long documents; the second brea
 
 from __future__ import annotations
 
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, NamedTuple, Sequence, Tuple
 
 import numpy
 
@@ -55,11 +55,7 @@ class LengthBucket(NamedTuple):
 
 
 def make_split(
-    attribute: Attribute,
-    corpus: GoldCorpus,
-    train: Optional[TrainingFacts],
-    *,
-    quartiles: bool = False,
+    attribute: Attribute, corpus: GoldCorpus, train: TrainingFacts, *, quartiles: bool = False
 ) -> Split:
     """The intervals of the paper, or the quartiles of the gold values where there are none or where
     `quartiles` is set."""
@@ -84,9 +80,7 @@ def bucket_numbers(bounds: Sequence[float], values: numpy.ndarray) -> numpy.ndar
     return numpy.searchsorted(numpy.array(bounds, dtype="float64"), values, side="left")
 
 
-def bucket_counts(
-    system: System, split: Split, train: Optional[TrainingFacts] = None
-) -> List[BucketCounts]:
+def bucket_counts(system: System, split: Split, train: TrainingFacts) -> List[BucketCounts]:
     """Counts of each bucket; over all buckets they sum to those of the system."""
     corpus, values = system.corpus, split.attribute.values
     gold = split.numbers(values(corpus, corpus.gold, train))

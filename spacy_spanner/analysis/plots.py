@@ -117,12 +117,12 @@ def fill_lengths(parts: Sequence[SystemReport], figure: Figure) -> None:
     known = sorted({min(own["length"], LONGEST) for part in parts for own in part["lengths"]})
     counts: Dict[int, int] = {}
     for i, part in enumerate(parts):
-        hits, gold = dict.fromkeys(known, 0), dict.fromkeys(known, 0)
+        found, gold = dict.fromkeys(known, 0), dict.fromkeys(known, 0)
         for own in part["lengths"]:
-            hits[min(own["length"], LONGEST)] += own["hits"]
+            found[min(own["length"], LONGEST)] += own["hits"]
             gold[min(own["length"], LONGEST)] += own["hits"] + own["misses"]
         drawn = [length for length in known if gold[length]]
-        recalls = [100 * hits[length] / gold[length] for length in drawn]
+        recalls = [100 * found[length] / gold[length] for length in drawn]
         axes.plot(drawn, recalls, "o-", color=COLOURS[i], markersize=5)
         counts = gold
     ticks = [f"{n}{'+' if n == LONGEST else ''}\n{counts[n]:,}" for n in known]

@@ -38,15 +38,15 @@ def make_report(
     resamples: Draws of the paired bootstrap.
     n_errors: How many of the most confident errors to list.
     """
-    corpus = systems[0].corpus
+    corpus, facts = systems[0].corpus, train or TrainingFacts()
     splits = [
-        make_split(attribute, corpus, train, quartiles=quartiles)
+        make_split(attribute, corpus, facts, quartiles=quartiles)
         for attribute in ATTRIBUTES
         if train is not None or not attribute.needs_train
     ]
     parts = [
         {
-            **describe_system(system, splits, train, n_errors=n_errors),
+            **describe_system(system, splits, facts, n_errors=n_errors),
             "document_length": describe_lengths(system, quartiles=quartiles),
         }
         for system in systems
@@ -73,7 +73,7 @@ def describe_corpus(corpus: GoldCorpus, train: Optional[TrainingFacts]) -> Dict[
 
 
 def describe_system(
-    system: System, splits: Sequence[Split], train: Optional[TrainingFacts], *, n_errors: int
+    system: System, splits: Sequence[Split], train: TrainingFacts, *, n_errors: int
 ) -> Dict[str, Any]:
     """Everything about the spans of one system but the scores by length of document."""
     labels = by_label(system)
@@ -97,9 +97,7 @@ def describe_system(
     }
 
 
-def describe_buckets(
-    system: System, split: Split, train: Optional[TrainingFacts]
-) -> Dict[str, Any]:
+def describe_buckets(system: System, split: Split, train: TrainingFacts) -> Dict[str, Any]:
     """The scores of the buckets of one attribute."""
     buckets = bucket_counts(system, split, train)
     return {
@@ -139,7 +137,7 @@ def describe_confusion(system: System, names: List[str]) -> Dict[str, Any]:
 
 
 def compare_parts(first: Dict[str, Any], second: Dict[str, Any]) -> Dict[str, Any]:
-    """Differences, first minus second; of F where nothing else is said."""
+    """Differences of F and of error rates, first minus second."""
     return {
         "buckets": {
             key: bucket_differences(split["buckets"], second["buckets"][key]["buckets"])

@@ -106,8 +106,8 @@ def test_intervals(system, key, expected):
 
 
 def test_bucket_rates_by_hand(system):
-    split = make_split(attributes.ATTRIBUTES[0], system.corpus, None)
-    assert [tuple(bucket) for bucket in bucket_counts(system, split)] == [
+    split = make_split(attributes.ATTRIBUTES[0], system.corpus, make_facts())
+    assert [tuple(bucket) for bucket in bucket_counts(system, split, make_facts())] == [
         ("XS", "1", Counts(2, 2, 2)),
         ("S", "2", Counts(0, 0, 1)),
         ("L", "3-4", Counts(1, 0, 0)),
@@ -117,13 +117,16 @@ def test_bucket_rates_by_hand(system):
 
 def test_quartiles(system):
     length = attributes.ATTRIBUTES[1]
-    split = make_split(length, system.corpus, None, quartiles=True)
+    split = make_split(length, system.corpus, make_facts(), quartiles=True)
     # gold text lengths 2 9 9 9 9: all quartiles are 9, the largest, so nothing is cut
     assert split.bounds == () and split.names == ("all",)
     density = attributes.ATTRIBUTES[2]
-    split = make_split(density, system.corpus, None, quartiles=True)
+    split = make_split(density, system.corpus, make_facts(), quartiles=True)
     assert split.bounds == (4 / 9,) and split.names == ("S", "L")
-    assert [bucket.interval for bucket in bucket_counts(system, split)] == ["≤ .44", "> .44"]
+    assert [bucket.interval for bucket in bucket_counts(system, split, make_facts())] == [
+        "≤ .44",
+        "> .44",
+    ]
 
 
 @settings(max_examples=40, deadline=None)
