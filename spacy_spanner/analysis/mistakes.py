@@ -30,10 +30,12 @@ class ErrorCounts(NamedTuple):
 
     @property
     def boundary_rate(self) -> float:
+        """Boundary errors by all errors."""
         return self.boundary / max(self.total, 1)
 
     @property
     def type_rate(self) -> float:
+        """Type errors by all errors."""
         return self.type / max(self.total, 1)
 
 

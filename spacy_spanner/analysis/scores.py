@@ -24,14 +24,17 @@ class Counts(NamedTuple):
 
     @property
     def precision(self) -> float:
+        """The share of predictions that are correct."""
         return self.tp / max(self.tp + self.fp, 1)
 
     @property
     def recall(self) -> float:
+        """The share of gold that was found."""
         return self.tp / max(self.tp + self.fn, 1)
 
     @property
     def f_score(self) -> float:
+        """The harmonic mean of both."""
         return 2 * self.tp / max(2 * self.tp + self.fn + self.fp, 1)
 
 

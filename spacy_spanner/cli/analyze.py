@@ -12,7 +12,9 @@ from wasabi import msg
 from .options import SpanOutput
 
 if TYPE_CHECKING:
+    from ..analysis.attributes import TrainingFacts
     from ..analysis.report import Report
+    from ..analysis.systems import System
 
 SCORES = ("TP", "FN", "FP", "P", "R", "F")
 
@@ -53,26 +55,13 @@ def analyze_cli(
     errors, confusion of labels, calibration and the most confident errors. With --compare also where
     two systems differ, and whether the difference is significant.
     """
-    import srsly
-
-    from ..analysis.attributes import training_facts
-    from ..analysis.pages import report_page
-    from ..analysis.plots import require_plots
     from ..analysis.report import make_report
-    from ..analysis.systems import load_systems
-    from ..corpus.docs import read_docs
-    from ..corpus.record import CorpusError
 
+    sources = [source, compare] if compare else [source]
+    options = {"output": output.value, "spans_key": spans_key}
     try:
-        if page:
-            require_plots()  # before the work, not after it
-        sources = [source, compare] if compare else [source]
-        systems, where = load_systems(sources, str(gold), output=output.value, spans_key=spans_key)
-        vocab = systems[0].corpus.docs[0].vocab
-        facts = None
-        if train:
-            facts = training_facts(read_docs(train, vocab), output=where, spans_key=spans_key)
-    except (CorpusError, OSError, ValueError, ImportError) as error:  # of spaCy: no such pipeline
+        systems, facts = load_inputs(sources, gold, train, **options, plots=page is not None)
+    except (ValueError, OSError, ImportError) as error:  # spaCy: OSError for an unknown pipeline
         msg.fail("Nothing was analyzed", str(error), exits=1)
     report = make_report(
         systems,
@@ -82,6 +71,41 @@ def analyze_cli(
         n_errors=n_errors,
     )
     print_report(report)
+    write_report(report, gold=gold, json_path=json_path, page=page)
+
+
+def load_inputs(
+    sources: List[str],
+    gold: Path,
+    train: Optional[Path],
+    *,
+    output: str,
+    spans_key: str,
+    plots: bool,
+) -> Tuple[List[System], Optional[TrainingFacts]]:
+    """The systems and what is known of the training data, if it is given."""
+    from ..analysis.attributes import training_facts
+    from ..analysis.plots import require_plots
+    from ..analysis.systems import load_systems
+    from ..corpus.docs import read_docs
+
+    if plots:
+        require_plots()  # before the work, not after it
+    systems, output = load_systems(sources, str(gold), output=output, spans_key=spans_key)
+    if train is None:
+        return systems, None
+    docs = read_docs(train, systems[0].corpus.docs[0].vocab)
+    return systems, training_facts(docs, output=output, spans_key=spans_key)
+
+
+def write_report(
+    report: Report, *, gold: Path, json_path: Optional[Path], page: Optional[Path]
+) -> None:
+    """Write the report as JSON and as a page, where a path is given."""
+    import srsly
+
+    from ..analysis.pages import report_page
+
     for path in filter(None, (json_path, page)):
         path.parent.mkdir(parents=True, exist_ok=True)
     if json_path:

@@ -9,6 +9,8 @@ import typer
 from wasabi import msg
 
 if TYPE_CHECKING:
+    from spacy.language import Language
+
     from ..tuning.thresholds import ThresholdSetting
 
 
@@ -25,9 +27,7 @@ def thresholds_cli(
     min_gold: int = typer.Option(
         10, "--min-gold", min=1, help="Labels with fewer gold spans keep the common threshold"
     ),
-    write: Optional[Path] = typer.Option(
-        None, "--write", "-w", help="Folder for the changed pipeline"
-    ),
+    write: Optional[Path] = typer.Option(None, "--write", "-w", help="Save the new pipeline here"),
     in_place: bool = typer.Option(False, "--in-place", help="Change the pipeline itself"),
 ) -> None:
     """Find the thresholds of the best F on development data.
@@ -38,8 +38,7 @@ def thresholds_cli(
     import spacy
 
     from ..corpus.pairs import unpredicted_pairs
-    from ..corpus.record import CorpusError
-    from ..tuning.component import collect_candidates, find_pipe, write_setting
+    from ..tuning.component import collect_candidates, find_pipe
     from ..tuning.thresholds import tune
 
     if in_place and (write or not Path(model).is_dir()):
@@ -48,7 +47,7 @@ def thresholds_cli(
         nlp = spacy.load(model)
         name, component = find_pipe(nlp, pipe)
         candidates = collect_candidates(nlp, name, unpredicted_pairs(nlp, [str(dev)]))
-    except (CorpusError, OSError, ValueError) as error:  # OSError: there is no such pipeline
+    except (ValueError, OSError) as error:  # spaCy: OSError for an unknown pipeline
         msg.fail("No search for thresholds", str(error), exits=1)
     if not candidates.n_gold:
         msg.fail(f"{dev} has no gold for component '{name}'", exits=1)
@@ -62,11 +61,19 @@ def thresholds_cli(
         min_gold=min_gold,
     )
     print_settings(settings, list(component.labels), per_label=per_label)
-    target = Path(model) if in_place else write
+    save_setting(nlp, name, settings[1], Path(model) if in_place else write)
+
+
+def save_setting(
+    nlp: Language, name: str, setting: ThresholdSetting, target: Optional[Path]
+) -> None:
+    """Change the component and save the pipeline, if there is a folder to save it to."""
+    from ..tuning.component import write_setting
+
     if target is None:
         msg.info("Nothing was changed. Save the pipeline with --write FOLDER or --in-place")
         return
-    write_setting(nlp, name, settings[1])
+    write_setting(nlp, name, setting)
     nlp.to_disk(target)
     msg.good(f"Saved the pipeline to {target}")
 
