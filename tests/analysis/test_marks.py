@@ -21,7 +21,6 @@ from spacy_spanner.analysis.marks import (
     mark_relations,
 )
 from spacy_spanner.analysis.scores import Counts
-from spacy_spanner.corpus.docs import doc_spans, gold_spans, scored_spans
 from spacy_spanner.relations import StoredRelation, set_relations
 
 from .cases import SPANS
@@ -54,17 +53,6 @@ def test_marks_are_set_operations(pred_spans, gold_spans):
 
 def outer_first(span):
     return span[0], -span[1]
-
-
-def test_one_reader_of_spans():
-    doc = make_doc([(0, 1, "A"), (2, 4, "B")], scores=True)
-    options = {"output": "spans", "spans_key": "sc"}
-    assert [span.text for span in doc_spans(doc, **options)] == ["u", "w x"]
-    assert gold_spans(doc, **options) == [(0, 1, "A"), (2, 4, "B")]
-    assert scored_spans(doc, **options) == {(0, 1, "A"): 0.0, (4, 7, "B"): 0.1}
-    for read in (doc_spans, gold_spans, scored_spans):
-        assert read(doc, output="spans", spans_key="other") is None
-        assert read(doc, output="ents", spans_key="sc") is None
 
 
 def test_scores_go_with_their_spans():

@@ -13,7 +13,7 @@ from spacy_spanner.analysis.report import make_report
 from spacy_spanner.analysis.systems import read_systems
 from spacy_spanner.relations import StoredRelation, set_relations
 
-from .cases import OTHER, PRED, VOCAB, make_facts, make_systems
+from .cases import OTHER, PRED, VOCAB, make_doc, make_facts, make_systems
 
 EVIL = "<script>alert('1')</script>"
 ATTRIBUTE = '"><img src=x onerror=alert(1)>'
@@ -95,6 +95,16 @@ def test_page_of_a_report_is_escaped():
         text = check(report_page(make_report(own, train=facts, resamples=5), gold=EVIL))
         for part in (EVIL, ATTRIBUTE, "A" + EVIL, "C" + EVIL):
             assert part in text
+
+
+def test_any_label_can_be_shown():
+    """Names that mean something to Python or Jinja2 are only names."""
+    pytest.importorskip("matplotlib")
+    labels = ["a.b", "items", "0", "f", "labels"]
+    docs = [make_doc(" ".join("w" * 5), [(i, i + 1, own) for i, own in enumerate(labels)])]
+    systems = read_systems(["a", "b"], [docs, docs], docs, output="spans", spans_key="sc")
+    text = check(report_page(make_report(systems, resamples=5), gold="gold"))
+    assert all(text.count(label) >= 4 for label in labels)
 
 
 def test_templates_escape_by_default():
