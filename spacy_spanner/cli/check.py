@@ -72,7 +72,7 @@ def check_cli(
     for warning in warnings:
         msg.warn(warning)
     if not warnings:
-        msg.good("Nothing to complain about")
+        msg.good("No problems found")
     if json_path:
         report = {
             "train": train_stats.as_dict(),
