@@ -38,6 +38,10 @@ class Sentences:
         self._number = torch.from_numpy(number).to(device)  # (B, L)
         self._places = torch.from_numpy((first[:, None] + steps) * inside).to(device)  # (S, M)
 
+    def same(self) -> Tensor:
+        """Which pairs of tokens of a row are in the same sentence.  (B, L, L) bool"""
+        return self._number[:, :, None] == self._number[:, None, :]
+
     def split(self, values: Tensor) -> Tensor:
         """Values of tokens in rows, sentence by sentence.  (B, L, K) -> (S, M, K)"""
         taken = values.flatten(0, 1).index_select(0, self._places.flatten())

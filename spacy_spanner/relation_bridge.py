@@ -57,7 +57,7 @@ def relation_table_model(
         shims=[ModuleShim(maker, learn_rate_scale=learn_rate_scale)],
         dims={"nI": None, "nO": None, "nR": None},
         refs={"tok2vec": tok2vec},
-        attrs={"max_width": max_width},
+        attrs={"max_width": max_width, "needs_sentences": True},
     )
 
 

@@ -166,7 +166,7 @@ class TablePipe(TrainablePipe):
             overlap=overlap,
             pack=self.cfg["pack_sentences"],
             join_share=join,
-            sentences=self.model.attrs.get("needs_sentences", False),
+            sentences=self.model.attrs["needs_sentences"],
         )
 
     def _max_width(self) -> Optional[int]:

@@ -27,6 +27,7 @@ from .relation_gold import (
     row_entities,
     write_relations,
 )
+from .seen import within_sentences
 
 ENTITIES = ("predict", "given")
 
@@ -236,6 +237,11 @@ class RelationPipe(TablePipe):
         values = [self.cfg["threshold"]] * len(self.labels)
         values += [self.cfg["relation_threshold"]] * len(self.relation_labels)
         return numpy.array(values, dtype="float32")
+
+    def _batch(self, docs: List[Doc], rows: Rows, gold: Optional[RowGold] = None) -> SpanBatch:
+        if not within_sentences(self.cfg["seen"]):
+            rows.sentence_starts = None
+        return super()._batch(docs, rows, gold)
 
     def _read_gold(self, examples: List[Example], counts: Lost) -> List[Optional[RelationGold]]:
         numbers = {self.vocab.strings[label]: number for number, label in enumerate(self.labels)}

@@ -11,7 +11,7 @@ from spacy.strings import get_string_id
 from spacy.tokens import Doc
 
 # A stretch without an end of a sentence is not taken for a sentence beyond this many tokens.
-LONGEST = 64
+LONGEST = 128
 
 FULL_STOP = get_string_id(".")
 ENDS = numpy.array([get_string_id(mark) for mark in Sentencizer.default_punct_chars], "uint64")

@@ -1,12 +1,13 @@
 """SpanNER against a plain loop over concatenated span vectors."""
 
-import numpy
 import pytest
 import torch
 from torch.nn import functional as F
 
-from spacy_spanner.contract import Gold, Sentences, Tokens
+from spacy_spanner.contract import Gold, Tokens
 from spacy_spanner.models.span_ner import PARTS, SpanNER, build_span_ner
+
+from ..rows import with_sentences
 
 REPRESENTATIONS = ["boundary", "pooling", "hybrid"]
 LENGTHS = [6, 1, 4]
@@ -51,16 +52,6 @@ def plain_logits(head: SpanNER, tokens: Tokens, row: int, start: int, end: int) 
         "length": head.lengths.weight[min(end - start, 100) - 1],
     }
     return head.classify(torch.cat([vectors[part] for part in head.parts]))
-
-
-def with_sentences(tokens: Tokens, starts: list) -> Tokens:
-    """The same rows, with sentences that begin at these (row, token)."""
-    marks = numpy.zeros(tokens.mask.shape, dtype=bool)
-    marks[:, 0] = True
-    for row, token in starts:
-        marks[row, token] = True
-    sentences = Sentences(marks, tokens.lengths, tokens.mask.device)
-    return Tokens(tokens.x, tokens.mask, tokens.lengths, sentences=sentences)
 
 
 @pytest.mark.parametrize("context", ["max", "mean"])

@@ -41,7 +41,7 @@ def test_updates_add_to_what_was_seen():
     examples = make_examples(nlp)
     optimizer = nlp.initialize(lambda: examples[:1])
     cfg = nlp.get_pipe("global_pointer").cfg
-    assert cfg["seen"] == {ROW: 10, SPAN: 3, REACH: 0}
+    assert cfg["seen"] == {**NOTHING, ROW: 10, SPAN: 3}
     nlp.update(examples, sgd=optimizer)
     assert cfg["seen"][ROW] == sum(len(eg.predicted) for eg in examples)
 
