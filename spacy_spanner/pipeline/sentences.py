@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from typing import List
 
 import numpy
-from spacy.attrs import IS_LOWER, LENGTH, LIKE_NUM, ORTH, SENT_START
+from spacy.attrs import (
+    IS_ALPHA,
+    IS_BRACKET,
+    IS_DIGIT,
+    IS_LOWER,
+    IS_PUNCT,
+    IS_QUOTE,
+    IS_STOP,
+    LENGTH,
+    ORTH,
+    SENT_START,
+)
 from spacy.pipeline import Sentencizer
 from spacy.strings import get_string_id
 from spacy.tokens import Doc
@@ -13,6 +25,8 @@ from spacy.tokens import Doc
 # A stretch without an end of a sentence is not taken for a sentence beyond this many tokens.
 LONGEST = 128
 
+FLAGS = [IS_ALPHA, IS_BRACKET, IS_DIGIT, IS_LOWER, IS_PUNCT, IS_QUOTE, IS_STOP]
+LONG_WORD = re.compile(r"[^\W\d_]{5,}\.")  # letters and a full stop
 FULL_STOP = get_string_id(".")
 ENDS = numpy.array([get_string_id(mark) for mark in Sentencizer.default_punct_chars], "uint64")
 
@@ -41,15 +55,27 @@ def sentence_starts(doc: Doc) -> numpy.ndarray:
 
 
 def seeming_starts(doc: Doc) -> numpy.ndarray:
-    """Tokens after a mark that ends sentences. A full stop does not after a single letter, or before
-    a number or a word in lower case.  (n - 1,) bool, from the second token on"""
+    """Tokens after a mark that ends sentences. A full stop does not end one before a number, a word
+    in lower case or a comma, nor after a single letter unless a function word follows.
+    (n - 1,) bool, from the second token on"""
+    flags = dict(zip(FLAGS, doc.to_array(FLAGS).T.astype(bool), strict=True))  # (n,) each
     orth = doc.to_array(ORTH)
-    ends = numpy.isin(orth, ENDS)
-    lower, number = doc.to_array([IS_LOWER, LIKE_NUM]).T.astype(bool)
-    letter = numpy.r_[False, doc.to_array(LENGTH)[:-1] == 1]  # one character before it
-    doubtful = (orth == FULL_STOP)[:-1] & (lower[1:] | number[1:] | letter[:-1])
+    stop = (orth == FULL_STOP) | words_with_stop(doc)
+    ends = numpy.isin(orth, ENDS) | stop
+    letter = numpy.r_[False, flags[IS_ALPHA][:-1] & (doc.to_array(LENGTH)[:-1] == 1)]
+    goes_on = flags[IS_LOWER] | flags[IS_DIGIT]
+    goes_on |= flags[IS_PUNCT] & ~flags[IS_QUOTE] & ~flags[IS_BRACKET]
+    doubtful = goes_on[1:] | (letter[:-1] & ~flags[IS_STOP][1:])
     # Of several marks in a row the last one ends the sentence.
-    return ends[:-1] & ~ends[1:] & ~doubtful
+    return ends[:-1] & ~ends[1:] & ~(stop[:-1] & doubtful)
+
+
+def words_with_stop(doc: Doc) -> numpy.ndarray:
+    """Words that a tokenizer left the full stop at, such as "theater."; short ones are taken for
+    abbreviations.  (n,) bool"""
+    words, inverse = numpy.unique(doc.to_array(ORTH), return_inverse=True)
+    texts = [doc.vocab.strings[word] for word in words.tolist()]
+    return numpy.array([LONG_WORD.fullmatch(text) is not None for text in texts])[inverse]
 
 
 def bound_length(starts: numpy.ndarray) -> numpy.ndarray:

@@ -21,6 +21,9 @@ def starts_of(words, **options):
         ("Really ? ! Yes . And so on", ["Really", "Yes", "And"]),
         ("About 0 . 5 mg", ["About"]),  # before a number
         ("J . Smith left . It rained", ["J", "It"]),  # after a single letter
+        ("in vitamin B . The next , e . g . , this", ["in", "The"]),  # a function word, a comma
+        ("( see 3 ) . Two more", ["(", "Two"]),
+        ("the theater. In Calif. , Sept. 3", ["the", "In"]),  # the stop left at the word
         ("growth of cells vs . controls", ["growth"]),  # before a word in lower case
         ("今天 很 好 。 明天 呢", ["今天", "明天"]),
         ("no end at all", ["no"]),
