@@ -8,6 +8,7 @@ from typing import Dict, List
 
 from .comparison import comparison_section
 from .data import DATASETS
+from .document_page import document_lines
 from .published import PUBLISHED, RELATIONS_NOTE
 from .readme import write_readme
 from .results import MEMORY, RESULTS, SPEED, load, read_lines
@@ -77,6 +78,7 @@ def accuracy_section(dataset: str, encoder: str, steps: int, runs: List[Record])
             "",
             *table([*head, title] if published else head, rows),
             "",
+            *document_lines(runs),
             *relation_lines(best_runs(runs)),
             *width_lines(best_runs(runs)),
         ]

@@ -116,6 +116,7 @@ class Errors(metaclass=WithCodes):
         "checkpoints in {path}; go on from there with --resume."
     )
     S059 = "There is nothing to go on from: {path} does not exist. Train without --resume first."
+    S140 = '{path} cannot be read: {reason}. One JSON object a line is expected: {{"text": "..."}}.'
 
 
 class Warnings(metaclass=WithCodes):

@@ -20,9 +20,9 @@ from .pipeline.relation_examples import make_nlp as make_relation_nlp
 from .systems import SYSTEMS, make_nlp
 
 FACTORIES = [*SYSTEMS, RELATIONS]
-FIRST = "Ada Ines Mia Tom Olaf Per Liv Nils Siri Eva".split()
-LAST = "Lind Calder Berg Holm Dahl Moe Vik Sund Ness Lie".split()
-PLACES = "Torvik Merrow Riga Oslo Bergen Visby Malmo Turku Espoo Odense".split()
+FIRST = ["Ada", "Ines", "Mia", "Tom", "Olaf", "Per", "Liv", "Nils", "Siri", "Eva"]
+LAST = ["Lind", "Calder", "Berg", "Holm", "Dahl", "Moe", "Vik", "Sund", "Ness", "Lie"]
+PLACES = ["Torvik", "Merrow", "Riga", "Oslo", "Bergen", "Visby", "Malmo", "Turku", "Espoo", "Odense"]
 ODD = ["Nobody came to the harbour that night .", "It rained , and the boats stayed in ."]
 TEMPLATES = [
     "{per} left the University of {loc} in {loc2} .",

@@ -34,6 +34,9 @@ def check_cli(
     overlap: Optional[int] = typer.Option(
         None, "--overlap", min=0, help="Tokens that rows of a long text share  [64]"
     ),
+    like: Optional[Path] = typer.Option(
+        None, "--like", help="Texts the model is for, as JSONL: warns if they are much longer"
+    ),
     json_path: Optional[Path] = typer.Option(None, "--json", help="Write everything as JSON here"),
 ) -> None:
     """Look at a corpus before training on it.
@@ -46,7 +49,7 @@ def check_cli(
     from ..corpus.advice import advice
     from ..corpus.record import CorpusError
     from ..corpus.settings import settings_from_config
-    from ..corpus.stats import Settings, corpus_stats
+    from ..corpus.stats import Settings, corpus_stats, text_lengths
 
     given: Dict[str, Any] = {
         "spans_key": spans_key,
@@ -62,9 +65,10 @@ def check_cli(
             raise typer.BadParameter("--overlap must be less than --window")
         train_stats = corpus_stats(corpus, settings)
         dev_stats = corpus_stats(dev, settings) if dev else None
+        texts = text_lengths(like) if like else None
     except CorpusError as error:
         msg.fail("This corpus cannot be used as it is", str(error), exits=1)
-    warnings = advice(train_stats, settings, dev_stats)
+    warnings = advice(train_stats, settings, dev_stats, texts)
     print_labels(train_stats, dev_stats)
     print_stats(train_stats, dev_stats)
     print_limits(train_stats, settings)

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Collection, Iterator, List, Optional
 
-from .stats import HUGE, Settings, Stats
+from .stats import HUGE, Settings, Stats, median
 
 RARE = 10  # spans of a label in training data
 ODD_SHARE = 0.01  # share of spans from which odd edges are worth a word
+LONGER = 3  # times the median length of training documents from which longer texts are named
 N_NAMED = 8  # names listed before "and more"
 
 
-def advice(train: Stats, settings: Settings, dev: Optional[Stats] = None) -> List[str]:
-    """Every warning that applies, the gravest first."""
+def advice(
+    train: Stats,
+    settings: Settings,
+    dev: Optional[Stats] = None,
+    texts: Optional[Counter[int]] = None,
+) -> List[str]:
+    """Every warning that applies, the gravest first.
+
+    texts: Lengths of texts that the model will be used on, in tokens.
+    """
     found = [*about_gold(train, settings), *about_limits(train, settings)]
+    if texts is not None:
+        found.extend(about_texts(train, texts))
     found.extend(about_labels(train))
     if dev is not None:
         found.extend(about_dev(train, dev))
@@ -60,6 +72,17 @@ def about_limits(train: Stats, settings: Settings) -> Iterator[str]:
             f"{share(train.cut, train.spans)} spans are cut by the window of {settings.window} "
             "tokens and can never be found. Raise `window` or `overlap`, or put a sentence "
             "splitter (`sentencizer`, `senter`) before the component."
+        )
+
+
+def about_texts(train: Stats, texts: Counter[int]) -> Iterator[str]:
+    ours, theirs = median(train.doc_lengths), median(texts)
+    if theirs > LONGER * max(ours, 1):
+        yield (
+            f"The training documents are much shorter than the texts: a median of {ours:,} tokens "
+            f"against {theirs:,}. Train on joined documents, too: "
+            '`[corpora.train] @readers = "spacy-spanner.JoinedCorpus.v1"`, as in every config of '
+            "`spacy spanner config`. Then look at F by length of document with `analyze`."
         )
 
 

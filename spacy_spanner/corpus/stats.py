@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Set
 
+import spacy
+import srsly
 from spacy.lang.lex_attrs import is_punct
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
@@ -58,6 +60,7 @@ class Stats:
     labels: Counter[str] = field(default_factory=Counter)
     depths: Counter[int] = field(default_factory=Counter)
     lengths: Counter[int] = field(default_factory=Counter)
+    doc_lengths: Counter[int] = field(default_factory=Counter)
     keys: Set[str] = field(default_factory=set)
     has_ents: bool = False
     texts: Set[str] = field(default_factory=set, repr=False)
@@ -78,7 +81,7 @@ class Stats:
         values = {k: v for k, v in vars(self).items() if k not in skipped}
         values["labels"] = dict(self.labels.most_common())
         values["keys"] = sorted(self.keys)
-        for name in ("depths", "lengths"):
+        for name in ("depths", "lengths", "doc_lengths"):
             values[name] = {str(k): v for k, v in sorted(values[name].items())}
         values["widths"] = {str(share): self.width_for(share) for share in SHARES}
         return values
@@ -108,10 +111,32 @@ def corpus_stats(path: Path, settings: Settings) -> Stats:
     return stats
 
 
+def text_lengths(path: Path) -> Counter[int]:
+    """How many tokens the texts of a JSONL file have, one {"text": ...} a line."""
+    nlp = spacy.blank("xx")  # lengths are compared by their order of magnitude
+    lengths: Counter[int] = Counter()
+    try:
+        for number, line in enumerate(srsly.read_jsonl(path), start=1):
+            if not isinstance(line, dict) or not isinstance(line.get("text"), str):
+                reason = f'line {number} has no "text"'
+                raise CorpusError(Errors.S140.format(path=path, reason=reason))
+            lengths[len(nlp.tokenizer(line["text"]))] += 1
+    except ValueError as error:
+        raise CorpusError(Errors.S140.format(path=path, reason=error)) from error
+    return lengths
+
+
+def median(lengths: Counter[int]) -> int:
+    """The median of numbers that are counted; 0 of none."""
+    values = sorted(lengths.elements())
+    return values[len(values) // 2] if values else 0
+
+
 def count_doc(doc: Doc, settings: Settings, stats: Stats) -> None:
     stats.docs += 1
     stats.tokens += len(doc)
     stats.longest_doc = max(stats.longest_doc, len(doc))
+    stats.doc_lengths[len(doc)] += 1
     stats.docs_empty += len(doc) == 0
     stats.docs_huge += len(doc) > HUGE
     stats.keys.update(doc.spans)

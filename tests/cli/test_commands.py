@@ -132,6 +132,18 @@ def test_check(tmp_path, files):
     assert any("word for word" in warning for warning in values["warnings"])
 
 
+def test_check_warns_of_longer_texts(tmp_path, files):
+    texts = tmp_path / "texts.jsonl"
+    texts.write_text(json.dumps({"text": "word " * 500}) + "\n")
+    code, text = run("check", files[1], "--like", texts)
+    assert code == 0 and "against 500" in " ".join(text.split()) and "JoinedCorpus" in text
+    texts.write_text(json.dumps({"text": "a short one"}) + "\n")
+    assert "JoinedCorpus" not in run("check", files[1], "--like", texts)[1]
+    texts.write_text('{"words": []}\n')
+    code, text = run("check", files[1], "--like", texts)
+    assert code == 1 and "line 1" in text
+
+
 def test_check_without_gold_names_the_keys(files):
     code, text = run("check", files[0], "--spans-key", "other")
     assert code == 1 and "Keys that are there: sc" in text

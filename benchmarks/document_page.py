@@ -1,0 +1,52 @@
+"""F on sentences and on documents of joined sentences, now and before training joined them."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List
+
+from .documents import FORMS
+from .results import BEFORE, load
+from .tables import Record, best_runs, spread, table
+
+TEXT = (
+    "F of all spans (of relations where the row says so) on the sentences of the development part, and on "
+    "the same sentences joined to documents of 10 and of 80, with sentence starts marked or not. "
+    '"Before" is the version that trained on sentences alone.'
+)
+
+
+def document_lines(runs: List[Record]) -> List[str]:
+    """The table of one corpus and encoder; nothing where documents were not measured."""
+    now = best_runs([run for run in runs if "documents" in run])
+    if not now:
+        return []
+    first = runs[0]
+    same = ("dataset", "encoder", "steps")
+    old = [run for run in load(BEFORE).values() if all(run[key] == first[key] for key in same)]
+    before = best_runs(old)
+    rows = []
+    for system, own in now.items():
+        for part in ("spans", "relations"):
+            values = [scores_of(run, part) for run in own]
+            earlier = [scores_of(run, part) for run in before.get(system, [])]
+            if all(values):
+                name = f"`{system}`" + (", relations" if part == "relations" else "")
+                cells = [spread([v[form] for v in values]) for form in ("1", *FORMS)]
+                cells += [
+                    spread([v[form] for v in earlier]) if earlier and all(earlier) else ""
+                    for form in ("1", "10", "80")
+                ]
+                rows.append([name, str(len(own)), *cells])
+    head = ["system", "seeds", "sentences", *(f"documents of {form}" for form in FORMS)]
+    head += ["before: sentences", "of 10", "of 80"]
+    return [TEXT, "", *table(head, rows), ""]
+
+
+def scores_of(run: Record, part: str) -> Dict[str, float]:
+    """F by form of the documents; "1" for single sentences. Empty where the part is not there."""
+    forms: Dict[str, Any] = {"1": run, **run["documents"]}
+    if part == "spans":
+        return {form: scores["f"] for form, scores in forms.items()}
+    if "relations" not in run:
+        return {}
+    return {form: scores.get("relations", {"f": 0.0})["f"] for form, scores in forms.items()}
