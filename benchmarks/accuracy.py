@@ -29,7 +29,7 @@ from spacy_spanner.pipeline.component import SpanTablePipe
 from spacy_spanner.relations import doc_relations
 
 from .data import DATASETS, corpus, read_docs, width_of
-from .documents import FORMS, documents, to_predict
+from .documents import FORMS, documents, running_text, to_predict
 from .systems import SYSTEMS, make_config
 
 STATIC = ("vectors", "tuned", "tuned_intnet")  # encoders that read static vectors
@@ -100,6 +100,8 @@ def execute(
         proposals = watch_proposals(best)
         dev_docs = read_docs(paths["dev"], dataset.lang)
         scores = score(best, dev_docs)
+        if run.seed == 0 and dataset.running_text:
+            scores["running_text"] = running_text(best, train_docs, docs=100, tokens=5000)
         if proposals:  # of Locate and Label: what the classifier has to look at
             n_gold = sum(len(doc.spans["sc"]) for doc in dev_docs)
             scores["proposals_per_gold"] = round(sum(proposals) / n_gold, 1)

@@ -30,6 +30,7 @@ class Dataset:
     lang: str
     nested: bool
     budgets: Dict[str, Budget]  # by encoder; the first is that of the full table
+    running_text: bool = False  # also measured on long documents made of its training part
 
     @property
     def encoder(self) -> str:
@@ -46,6 +47,7 @@ DATASETS: Dict[str, Dataset] = {
             "hash": Budget(800, 200),
             "transformer": Budget(192, 48, batch_words=500),
         },
+        running_text=True,
     ),
     "wnut17": Dataset(
         "en",

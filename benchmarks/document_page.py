@@ -39,7 +39,21 @@ def document_lines(runs: List[Record]) -> List[str]:
                 rows.append([name, str(len(own)), *cells])
     head = ["system", "seeds", "sentences", *(f"documents of {form}" for form in FORMS)]
     head += ["before: sentences", "of 10", "of 80"]
-    return [TEXT, "", *table(head, rows), ""]
+    return [TEXT, "", *table(head, rows), "", *running_lines(now)]
+
+
+def running_lines(chosen: Dict[str, List[Record]]) -> List[str]:
+    """Long documents of running text, where they were measured."""
+    measured = {s: own[0]["running_text"] for s, own in chosen.items() if "running_text" in own[0]}
+    if not measured:
+        return []
+    rows = [[f"`{s}`", f"{m['rate']:.2f}", str(m["widest"])] for s, m in measured.items()]
+    sizes = next(iter(measured.values()))
+    text = (
+        f"{sizes['docs']} documents of {sizes['tokens']:,} tokens of running text (sentences of the training "
+        "part): found spans per token over those of the same sentences one by one, and the widest span."
+    )
+    return [text, "", *table(["system", "spans per token", "widest"], rows), ""]
 
 
 def scores_of(run: Record, part: str) -> Dict[str, float]:

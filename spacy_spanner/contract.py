@@ -122,8 +122,15 @@ class Tokens:
 
     def with_states(self, x: Tensor, **parts: Tensor) -> Tokens:
         """The same rows with other token vectors."""
-        limits = {"max_width": self.max_width, "sentences": self.sentences}
-        return Tokens(x, self.mask, self.lengths, self.keys, parts=parts, **limits)
+        return Tokens(
+            x,
+            self.mask,
+            self.lengths,
+            self.keys,
+            parts=parts,
+            max_width=self.max_width,
+            sentences=self.sentences,
+        )
 
 
 @dataclass

@@ -22,7 +22,18 @@ from .systems import SYSTEMS, make_nlp
 FACTORIES = [*SYSTEMS, RELATIONS]
 FIRST = ["Ada", "Ines", "Mia", "Tom", "Olaf", "Per", "Liv", "Nils", "Siri", "Eva"]
 LAST = ["Lind", "Calder", "Berg", "Holm", "Dahl", "Moe", "Vik", "Sund", "Ness", "Lie"]
-PLACES = ["Torvik", "Merrow", "Riga", "Oslo", "Bergen", "Visby", "Malmo", "Turku", "Espoo", "Odense"]
+PLACES = [
+    "Torvik",
+    "Merrow",
+    "Riga",
+    "Oslo",
+    "Bergen",
+    "Visby",
+    "Malmo",
+    "Turku",
+    "Espoo",
+    "Odense",
+]
 ODD = ["Nobody came to the harbour that night .", "It rained , and the boats stayed in ."]
 TEMPLATES = [
     "{per} left the University of {loc} in {loc2} .",

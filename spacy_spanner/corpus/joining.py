@@ -12,12 +12,18 @@ from ..relations import get_relations, set_relations
 from .docs import DOC_ID
 
 
+def concatenate(docs: Sequence[Doc], **options: Any) -> Doc:
+    """`Doc.from_docs`, whose type stub lacks an option and thinks that it may give None."""
+    joined: Any = Doc.from_docs
+    return joined(list(docs), **options)
+
+
 def join_docs(docs: Sequence[Doc]) -> Doc:
     """One document of consecutive ones: tokens, annotation, span groups and relations.
 
     Documents must be annotated alike (see `annotation_of`): an absent span group would otherwise
     turn into an empty one."""
-    joined = Doc.from_docs(list(docs), exclude=["user_data", "tensor"])
+    joined = concatenate(docs, exclude=["user_data", "tensor"])
     relations, offset = [], 0
     for doc in docs:
         relations += [relation.shifted(offset) for relation in get_relations(doc) or []]
@@ -32,11 +38,9 @@ def join_docs(docs: Sequence[Doc]) -> Doc:
 
 def join_examples(examples: Sequence[Example]) -> Example:
     """One example of consecutive ones. The predicted side keeps its tokens and nothing else."""
-    predicted = Doc.from_docs([eg.predicted for eg in examples], attrs=["ORTH"], exclude=EVERYTHING)
+    tokens: List[Doc] = [eg.predicted for eg in examples]
+    predicted = concatenate(tokens, attrs=["ORTH"], exclude=["spans", "tensor", "user_data"])
     return Example(predicted, join_docs([eg.reference for eg in examples]))
-
-
-EVERYTHING = ["spans", "tensor", "user_data"]
 
 
 def annotation_of(doc: Doc) -> Any:
