@@ -47,8 +47,8 @@ def cut_rows(
     rows = Rows(lengths, order, numpy.array(table, dtype="int64").reshape(-1, 4))
     if joined.any():
         rows.table = join_rows(rows.table, end=int(lengths[joined].sum()), window=window)
-    if sentences and len(docs):
-        rows.sentence_starts = numpy.concatenate([sentence_starts(docs[i]) for i in order])
+    if sentences:
+        rows.sentence_starts = sentence_starts([docs[i] for i in order])
     return rows
 
 

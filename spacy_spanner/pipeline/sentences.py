@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 import re
-from typing import List
+from typing import List, Sequence
 
 import numpy
-from spacy.attrs import (
-    IS_ALPHA,
-    IS_BRACKET,
-    IS_DIGIT,
-    IS_LOWER,
-    IS_PUNCT,
-    IS_QUOTE,
-    IS_STOP,
-    LENGTH,
-    ORTH,
-    SENT_START,
-)
+from spacy.attrs import ORTH, SENT_START
 from spacy.pipeline import Sentencizer
-from spacy.strings import get_string_id
 from spacy.tokens import Doc
+from spacy.vocab import Vocab
 
 # A stretch without an end of a sentence is not taken for a sentence beyond this many tokens.
 LONGEST = 128
 
-FLAGS = [IS_ALPHA, IS_BRACKET, IS_DIGIT, IS_LOWER, IS_PUNCT, IS_QUOTE, IS_STOP]
-LONG_WORD = re.compile(r"[^\W\d_]{5,}\.")  # letters and a full stop
-FULL_STOP = get_string_id(".")
-ENDS = numpy.array([get_string_id(mark) for mark in Sentencizer.default_punct_chars], "uint64")
+FULL_STOP = "."
+ENDS = frozenset(Sentencizer.default_punct_chars)
+# A word that a tokenizer left the full stop at; short ones are taken for abbreviations.
+WORD_WITH_STOP = re.compile(r"[^\W\d_]{5,}\.")
 
 
 def is_marked(doc: Doc) -> bool:
@@ -42,44 +31,52 @@ def marked_starts(doc: Doc) -> List[int]:
     return [0, *(numpy.flatnonzero(marks == 1) + 1).tolist()]
 
 
-def sentence_starts(doc: Doc) -> numpy.ndarray:
-    """Which tokens begin a sentence; unless that is marked, what looks like one.  (n,) bool"""
-    starts = numpy.zeros(len(doc), dtype=bool)
-    starts[:1] = True
-    if is_marked(doc):
-        starts[marked_starts(doc)] = True
-    elif len(doc) > 1:
-        starts[1:] = seeming_starts(doc)
-        return bound_length(starts)
+def sentence_starts(docs: Sequence[Doc]) -> numpy.ndarray:
+    """Which tokens of consecutive documents begin a sentence; where a document is not marked, what
+    looks like one.  (T,) bool"""
+    docs = [doc for doc in docs if len(doc)]
+    if not docs:
+        return numpy.zeros(0, dtype=bool)
+    lengths = numpy.array([len(doc) for doc in docs])
+    first = lengths.cumsum() - lengths  # (D,)
+    orth, marks = numpy.concatenate([doc.to_array([ORTH, SENT_START]) for doc in docs]).T
+    marks[first] = 0
+    marked = numpy.repeat(numpy.add.reduceat(marks != 0, first) > 0, lengths)  # (T,)
+    starts = marks == 1
+    starts[first] = True
+    starts |= seeming_starts(docs[0].vocab, orth, starts) & ~marked
+    return starts | (too_long(starts) & ~marked)
+
+
+def seeming_starts(vocab: Vocab, orth: numpy.ndarray, first: numpy.ndarray) -> numpy.ndarray:
+    """Tokens after one that ends a sentence.  (T,) bool
+
+    orth: The words, as numbers.  (T,)
+    first: Where documents begin.  (T,) bool
+    """
+    words, inverse = numpy.unique(orth, return_inverse=True)
+    texts = [vocab.strings[word] for word in words.tolist()]
+    ends = numpy.array([text in ENDS or bool(WORD_WITH_STOP.fullmatch(text)) for text in texts])
+    ends = ends[inverse]  # (T,)
+    starts = numpy.zeros(len(orth), dtype=bool)
+    # Of several marks in a row the last one ends the sentence.
+    for place in numpy.flatnonzero(ends[:-1] & ~ends[1:] & ~first[1:]).tolist():
+        before, mark, after = texts[inverse[max(place - 1, 0)]], texts[inverse[place]], place + 1
+        starts[after] = not mark.endswith(FULL_STOP) or opens(vocab, before, texts[inverse[after]])
     return starts
 
 
-def seeming_starts(doc: Doc) -> numpy.ndarray:
-    """Tokens after a mark that ends sentences. A full stop does not end one before a number, a word
-    in lower case or a comma, nor after a single letter unless a function word follows.
-    (n - 1,) bool, from the second token on"""
-    flags = dict(zip(FLAGS, doc.to_array(FLAGS).T.astype(bool), strict=True))  # (n,) each
-    orth = doc.to_array(ORTH)
-    stop = (orth == FULL_STOP) | words_with_stop(doc)
-    ends = numpy.isin(orth, ENDS) | stop
-    letter = numpy.r_[False, flags[IS_ALPHA][:-1] & (doc.to_array(LENGTH)[:-1] == 1)]
-    goes_on = flags[IS_LOWER] | flags[IS_DIGIT]
-    goes_on |= flags[IS_PUNCT] & ~flags[IS_QUOTE] & ~flags[IS_BRACKET]
-    doubtful = goes_on[1:] | (letter[:-1] & ~flags[IS_STOP][1:])
-    # Of several marks in a row the last one ends the sentence.
-    return ends[:-1] & ~ends[1:] & ~(stop[:-1] & doubtful)
+def opens(vocab: Vocab, before: str, after: str) -> bool:
+    """Whether a word may open a sentence after a full stop: no number, word in lower case or comma
+    does, and after a single letter (an initial, perhaps) only a function word."""
+    word = vocab[after]
+    if word.is_lower or word.is_digit or (word.is_punct and not (word.is_quote or word.is_bracket)):
+        return False
+    return word.is_stop or not (len(before) == 1 and before.isalpha())
 
 
-def words_with_stop(doc: Doc) -> numpy.ndarray:
-    """Words that a tokenizer left the full stop at, such as "theater."; short ones are taken for
-    abbreviations.  (n,) bool"""
-    words, inverse = numpy.unique(doc.to_array(ORTH), return_inverse=True)
-    texts = [doc.vocab.strings[word] for word in words.tolist()]
-    return numpy.array([LONG_WORD.fullmatch(text) is not None for text in texts])[inverse]
-
-
-def bound_length(starts: numpy.ndarray) -> numpy.ndarray:
-    """Further starts, so that no sentence has more than `LONGEST` tokens.  (n,) bool"""
+def too_long(starts: numpy.ndarray) -> numpy.ndarray:
+    """Further starts, so that no sentence has more than `LONGEST` tokens.  (T,) bool"""
     position = numpy.arange(len(starts))
     first = numpy.maximum.accumulate(numpy.where(starts, position, 0))
     return (position - first) % LONGEST == 0

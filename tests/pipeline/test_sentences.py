@@ -10,7 +10,7 @@ VOCAB = spacy.blank("en").vocab
 
 
 def starts_of(words, **options):
-    starts = sentence_starts(Doc(VOCAB, words=words, **options))
+    starts = sentence_starts([Doc(VOCAB, words=words, **options)])
     return [i for i, begins in enumerate(starts) if begins]
 
 
@@ -38,7 +38,7 @@ def test_marked_sentences_are_taken_as_they_are():
     words = ["One", ".", "Two", ".", "Three"]
     assert starts_of(words, sent_starts=[True, False, True, False, False]) == [0, 2]
     one = Doc(VOCAB, words=words, sent_starts=[True, False, False, False, False])
-    assert is_marked(one) and sentence_starts(one).sum() == 1
+    assert is_marked(one) and sentence_starts([one]).sum() == 1
     assert not is_marked(Doc(VOCAB, words=words))
 
 
@@ -46,3 +46,11 @@ def test_no_unmarked_sentence_is_longer_than_the_bound():
     assert starts_of(["w"] * (2 * LONGEST + 3)) == [0, LONGEST, 2 * LONGEST]
     assert starts_of(["w"] * 5 + ["!"] + ["w"] * (LONGEST + 1)) == [0, 6, 6 + LONGEST]
     assert starts_of([]) == [] and starts_of(["w"]) == [0]
+
+
+def test_documents_do_not_matter_to_each_other():
+    texts = ["He came . She left .", "", "And so", "One . Two", "w " * 300]
+    docs = [Doc(VOCAB, words=text.split()) for text in texts]
+    docs.append(Doc(VOCAB, words=["a", ".", "B"], sent_starts=[True, False, False]))
+    alone = [start for doc in docs for start in sentence_starts([doc])]
+    assert sentence_starts(docs).tolist() == alone and sentence_starts([]).tolist() == []
