@@ -1,4 +1,4 @@
-"""`spacy spanner analyze`: where a score comes from, and what two systems differ in."""
+"""`spacy spanner analyze`: errors of one system, and differences between two."""
 
 from __future__ import annotations
 
@@ -61,19 +61,15 @@ def analyze_cli(
     from ..analysis.report_page import report_page
     from ..analysis.sources import load_systems
     from ..corpus.docs import read_docs
-    from ..corpus.record import CorpusError
 
-    try:
-        if page:
-            require_plots()  # before the work, not after it
-        sources = [source, compare] if compare else [source]
-        systems, where = load_systems(sources, str(gold), output=output.value, spans_key=spans_key)
-        vocab = systems[0].corpus.docs[0].vocab
-        facts = None
-        if train:
-            facts = training_facts(read_docs(train, vocab), output=where, spans_key=spans_key)
-    except (CorpusError, OSError, ValueError, ImportError) as error:  # of spaCy: no such pipeline
-        msg.fail("Nothing was analyzed", str(error), exits=1)
+    if page:
+        require_plots()  # before the work, not after it
+    sources = [source, compare] if compare else [source]
+    systems, where = load_systems(sources, str(gold), output=output.value, spans_key=spans_key)
+    vocab = systems[0].corpus.docs[0].vocab
+    facts = None
+    if train:
+        facts = training_facts(read_docs(train, vocab), output=where, spans_key=spans_key)
     report = make_report(
         systems,
         train=facts,

@@ -36,7 +36,6 @@ def render_cli(
     """
     from ..analysis.render import render_page
     from ..analysis.sources import load_pairs, shown_docs
-    from ..corpus.record import CorpusError
 
     texts = data or []
     if not texts and not source.endswith(".spacy"):
@@ -46,10 +45,7 @@ def render_cli(
     for item in [source, *texts]:
         if item.endswith((".spacy", ".txt")) and not Path(item).exists():
             raise typer.BadParameter(f"there is no file {item}")
-    try:
-        pairs = load_pairs(source, texts, limit=limit)
-    except (CorpusError, OSError) as error:  # spaCy raises OSError where there is no such pipeline
-        msg.fail("Nothing was rendered", str(error), exits=1)
+    pairs = load_pairs(source, texts, limit=limit)
     docs = shown_docs(pairs, output=output.value, spans_key=spans_key)
     if not any(doc.marks for doc in docs):
         keys = sorted(

@@ -38,18 +38,15 @@ def thresholds_cli(
     from ..analysis.sources import blank_docs
     from ..analysis.thresholds import tune
     from ..analysis.tuning import collect, find_pipe, write_setting
-    from ..corpus.record import CorpusError
+    from ..errors import Errors, UserError
 
     if in_place and (write or not Path(model).is_dir()):
         raise typer.BadParameter("--in-place needs the folder of a pipeline, and no --write")
-    try:
-        nlp = spacy.load(model)
-        name, component = find_pipe(nlp, pipe)
-        candidates = collect(nlp, name, list(blank_docs(nlp, [str(dev)])))
-    except (CorpusError, OSError, ValueError) as error:  # OSError: there is no such pipeline
-        msg.fail("No thresholds were looked for", str(error), exits=1)
+    nlp = spacy.load(model)
+    name, component = find_pipe(nlp, pipe)
+    candidates = collect(nlp, name, list(blank_docs(nlp, [str(dev)])))
     if not candidates.n_gold:
-        msg.fail(f"{dev} has no gold for component '{name}'", exits=1)
+        raise UserError(Errors.S112.format(path=dev, name=name))
     settings = tune(
         candidates,
         component.thresholds(),

@@ -8,8 +8,9 @@ import spacy
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
-from spacy_spanner.corpus.convert import convert, detect_format
-from spacy_spanner.corpus.record import CorpusError
+from spacy_spanner.corpus.convert import convert
+from spacy_spanner.corpus.detect import detect_format
+from spacy_spanner.corpus.record import CorpusError, ReadOptions
 from spacy_spanner.relations import StoredRelation, get_relations, set_relations
 
 blank = lru_cache(spacy.blank)
@@ -113,10 +114,12 @@ def test_no_entities_is_an_annotation(tmp_path):
 def test_several_inputs_and_columns(tmp_path):
     first = write(tmp_path / "a.conll", "1 Ann B-PER x\n")
     second = write(tmp_path / "b.conll", "1 Bob I-PER x\n\n1 Cy S-PER x")
-    [result] = convert([first, second], tmp_path / "all.spacy", token_column=1, tag_columns=[-2])
+    options = ReadOptions(token_column=1, tag_columns=[-2])
+    [result] = convert([first, second], tmp_path / "all.spacy", options=options)
     assert [doc.text.strip() for doc in read(result.target)] == ["Ann", "Bob", "Cy"]
     assert result.summary.labels == {"PER": 3}
-    targets = [r.target.name for r in convert([first, second], tmp_path, tag_columns=[2])]
+    options = ReadOptions(tag_columns=[2])
+    targets = [r.target.name for r in convert([first, second], tmp_path, options=options)]
     assert targets == ["a.spacy", "b.spacy"]
 
 
@@ -164,7 +167,7 @@ JSONL_CASES = [
     ('{"tokens": "a", "entities": []}', "'tokens' must be a list of texts, found str"),
     ('{"tokens": ["a", ""], "entities": []}', "token 1 must be a text that is not empty"),
     ('{"tokens": ["a"], "entities": {}}', "'entities' must be a list, found dict"),
-    ('{"tokens": ["a"], "entities": [[0, 1]]}', "list of three values, found [0, 1]"),
+    ('{"tokens": ["a"], "entities": [[0, 1]]}', "list of three values or an object, found [0, 1]"),
     ('{"tokens": ["a"], "entities": [[0, 2, "A"]]}', "expected 0 <= start < end <= 1"),
     ('{"tokens": ["a"], "entities": [[0, 0, "A"]]}', "expected 0 <= start < end <= 1"),
     ('{"tokens": ["a"], "entities": [[-1, 1, "A"]]}', "expected 0 <= start < end <= 1"),
@@ -182,9 +185,9 @@ JSONL_CASES = [
     ),
 ]
 SPERT_CASES = [
-    ("\n {}", "expected an object with 'tokens'"),
-    ('\n {"tokens": ["a"]}', "'entities' must be a list, found NoneType"),
-    ('\n {"tokens": ["a"], "entities": [{"start": 0}]}', "an object with start, end, type"),
+    ("\n {}", "expected 'tokens' (a list) or 'text'"),
+    ('\n {"tokens": ["a"]}', "'entities' is missing"),
+    ('\n {"tokens": ["a"], "entities": [{"start": 0}]}', "an object with start, end, label"),
     ("\n {,}", "not JSON"),
     ('\n {"tokens": ["a"], "entities": []} 3', "expected ',' or ']' after an item, found '3'"),
     ('\n {"tokens": ["a"], "entities": []},', "not JSON"),
@@ -289,7 +292,7 @@ def test_relations_survive_bytes_and_docbin():
 def test_conll_with_a_column_for_each_level(tmp_path):
     path = tmp_path / "nested.conll"
     path.write_text("NF\tB-DNA\tB-protein\n-kappaB\tI-DNA\tI-protein\nsite\tI-DNA\tO\n", "utf8")
-    convert([path], tmp_path / "nested.spacy", tag_columns=[1, 2])
+    convert([path], tmp_path / "nested.spacy", options=ReadOptions(tag_columns=[1, 2]))
     [doc] = DocBin().from_disk(tmp_path / "nested.spacy").get_docs(spacy.blank("en").vocab)
     assert {(s.start, s.end, s.label_) for s in doc.spans["sc"]} == {
         (0, 3, "DNA"),
