@@ -1,7 +1,6 @@
 """Every format comes out as the same document; what is malformed is named, and writes nothing."""
 
 import json
-from functools import lru_cache
 
 import pytest
 import spacy
@@ -13,7 +12,6 @@ from spacy_spanner.corpus.detect import detect_format
 from spacy_spanner.corpus.record import CorpusError, ReadOptions
 from spacy_spanner.relations import StoredRelation, get_relations, set_relations
 
-blank = lru_cache(spacy.blank)
 WORDS = ["Ann", "left", "Trent", "University", "."]
 SPANS = [(0, 1, "PER"), (2, 4, "ORG"), (2, 3, "LOC")]
 FLAT = [(0, 1, "PER"), (2, 4, "ORG")]
@@ -43,12 +41,6 @@ ANN = (
     "R1\tleft Arg1:T1 Arg2:T2\t\nT1\tPER 0 3\tAnn\nT2\tORG 9 25\tTrent University\n"
     "T3\tLOC 9 14\tTrent\n#1\tAnnotatorNotes T1\tsure\n"
 )
-
-
-@pytest.fixture(autouse=True)
-def one_blank_pipeline(monkeypatch):
-    """Making one is most of the time of a small conversion."""
-    monkeypatch.setattr("spacy.blank", blank)
 
 
 def write(path, content):
