@@ -57,7 +57,10 @@ class Errors(metaclass=WithCodes):
         "Keys that are there: {keys}. Name one of them with --spans-key{hint}."
     )
     S024 = "{pred} and {gold} do not hold the same documents: {reason}."
-    S025 = "{path} cannot be read as a .spacy file: {reason}."
+    S025 = (
+        "{path} cannot be read as a .spacy file: it is damaged or in another format. Make one with "
+        "`spacy spanner convert`."
+    )
     S026 = (
         "{path}: no component of this config has a model of spacy-spanner. Its components: {names}."
     )
@@ -144,6 +147,7 @@ class Errors(metaclass=WithCodes):
     )
     S110 = "There is no {kind} '{name}'. Choose: {names}."
     S111 = "{path} is there already. Use --force to overwrite it."
+    S113 = "{path} cannot be written: {reason}. Nothing was written; choose another place."
     S112 = "{path} has no gold annotation for component '{name}'."
 
 

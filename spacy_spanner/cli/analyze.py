@@ -61,6 +61,7 @@ def analyze_cli(
     from ..analysis.report_page import report_page
     from ..analysis.sources import load_systems
     from ..corpus.docs import read_docs
+    from ..errors import Errors, UserError
 
     if page:
         require_plots()  # before the work, not after it
@@ -69,7 +70,10 @@ def analyze_cli(
     vocab = systems[0].corpus.docs[0].vocab
     facts = None
     if train:
-        facts = training_facts(read_docs(train, vocab), output=where, spans_key=spans_key)
+        docs = list(read_docs(train, vocab))
+        if not docs:
+            raise UserError(Errors.S028.format(path=train))
+        facts = training_facts(docs, output=where, spans_key=spans_key)
     report = make_report(
         systems,
         train=facts,

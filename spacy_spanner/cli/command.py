@@ -72,10 +72,10 @@ def message_of(error: Exception) -> str:
     if isinstance(error, click.ClickException):
         return error.format_message()
     if isinstance(error, ConfigValidationError):
-        places = [f"{'.'.join(map(str, own['loc']))}: {own['msg']}" for own in error.errors]
-        return "; ".join(
-            [f"{error.title or 'This config is not valid'}: {error.desc or ''}", *places]
-        )
+        found = error.errors or []
+        places = [f"{'.'.join(map(str, own['loc']))}: {own['msg']}" for own in found]
+        parts = [own for own in (error.title, error.desc, *places) if own]
+        return " ".join("; ".join(parts).split())
     if isinstance(error, OSError) and error.errno is not None:
         path = error.filename if error.filename is not None else "The file"
         hint = HINTS.get(error.errno, "")

@@ -36,6 +36,7 @@ def render_cli(
     """
     from ..analysis.render import render_page
     from ..analysis.sources import load_pairs, shown_docs
+    from ..errors import Errors, UserError
 
     texts = data or []
     if not texts and not source.endswith(".spacy"):
@@ -46,6 +47,8 @@ def render_cli(
         if item.endswith((".spacy", ".txt")) and not Path(item).exists():
             raise typer.BadParameter(f"there is no file {item}")
     pairs = load_pairs(source, texts, limit=limit)
+    if not pairs:
+        raise UserError(Errors.S028.format(path=", ".join(texts) or source))
     docs = shown_docs(pairs, output=output.value, spans_key=spans_key)
     if not any(doc.marks for doc in docs):
         keys = sorted(

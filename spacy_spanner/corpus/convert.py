@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ from spacy.tokens import DocBin
 from spacy.util import get_lang_class
 from tqdm import tqdm
 
-from ..errors import Errors
+from ..errors import Errors, OutputError
 from .build import Summary, build_doc
 from .detect import READERS, format_of
 from .record import CorpusError, ReadOptions
@@ -117,6 +118,11 @@ def write_all(contents: Dict[Path, bytes]) -> None:
             parts[target].write_bytes(content)
         for target, part in parts.items():
             os.replace(part, target)
+    except OSError as error:  # no space, no right, no such place
+        names = ", ".join(map(str, contents))
+        reason = error.strerror or error
+        raise OutputError(Errors.S113.format(path=names, reason=reason)) from error
     finally:
         for part in parts.values():
-            part.unlink(missing_ok=True)
+            with suppress(OSError):  # where there is no such place, there is nothing to remove
+                part.unlink(missing_ok=True)

@@ -33,6 +33,8 @@ def entity(*values):
     return json.dumps({"text": "Ann left", "entities": [list(values)]}) + "\n"
 
 
+MANY = "".join(entity(0, 3, f"L{i * i}") for i in range(300)).encode()
+
 # name of the file, content, where the error is (None: not in a line), what the message says
 CASES = [
     # the file itself
@@ -42,7 +44,7 @@ CASES = [
     ("a.jsonl", GOOD.encode() + '{"text": "Zoë"}\n'.encode("latin-1"), "line 2", "not UTF-8"),
     ("a.jsonl", GOOD.encode() + b"\xef\xbb\xbf" + GOOD.encode(), "line 2", "byte-order mark"),
     ("a.conll", b"Ann B-PER\nle\x00ft O\n", "line 2", "NUL character"),
-    ("a.jsonl.gz", gzip.compress(GOOD.encode() * 9999)[:-40], "line", "damaged or cut short"),
+    ("a.jsonl.gz", gzip.compress(MANY)[:-40], "line", "damaged or cut short"),
     ("a.jsonl.gz", gzip.compress(GOOD.encode())[:20], None, "damaged or cut short"),
     ("a.spacy", stored("PER")[:-9], None, "cannot be read as a .spacy file"),
     ("folder", None, None, "no .txt files in this folder"),
@@ -69,7 +71,12 @@ CASES = [
     ("a.jsonl", GOOD + '{"text": "Ann left"}\n', "line 2", "'entities' is missing"),
     ("a.jsonl", PAIR + '["Ann left", 3]\n', "line 2", "expected a JSON object, found list"),
     # tools
-    ("a.jsonl", '{"text": "a", "label": [[0, 1, 7]]}', "line 1", "a text that is not empty, found 7"),
+    (
+        "a.jsonl",
+        '{"text": "a", "label": [[0, 1, 7]]}',
+        "line 1",
+        "a text that is not empty, found 7",
+    ),
     (
         "a.jsonl",
         '{"text": "a", "entities": [], "relations": [{"from_id": 1, "to_id": 2, "type": "r"}]}',
@@ -88,7 +95,12 @@ CASES = [
         "line 2",
         "annotate with a Text tag",
     ),
-    ("a.json", "[\n" + TASK % '{"start": 0, "end": 3, "labels": [""]}' + "]", "line 2", "not empty"),
+    (
+        "a.json",
+        "[\n" + TASK % '{"start": 0, "end": 3, "labels": [""]}' + "]",
+        "line 2",
+        "not empty",
+    ),
     ("a.jsonl", TAGGED % '["O", "O"]' + TAGGED % '["O"]', "line 2", "2 tokens but 1 tags"),
     ("a.jsonl", TAGGED % '["O", "O"]' + TAGGED % "[0, 1]", "line 2", "--tag-names"),
     ("a.jsonl", TAGGED % '["O", "O"]' + TAGGED % '["B-", "O"]', "line 2", "of no known scheme"),

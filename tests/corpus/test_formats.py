@@ -152,7 +152,9 @@ def test_an_object_that_holds_its_rows_anywhere(tmp_path):
 
 def test_prodigy_without_a_document_left(tmp_path):
     path = write(tmp_path / "a.jsonl", {"text": "x", "spans": [], "answer": "reject"})
-    with pytest.raises(CorpusError, match="no documents found .1 documents with the answer 'reject'"):
+    with pytest.raises(
+        CorpusError, match="no documents found .1 documents with the answer 'reject'"
+    ):
         convert_one(path)
 
 
