@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class UserError(Exception):
-    """What a user can cause and mend; the message says how. Commands show it without a trace."""
+    """What a user can cause and correct; the message says how. Commands show it without a traceback."""
 
 
 class OutputError(UserError, OSError):
@@ -129,14 +129,14 @@ class Errors(metaclass=WithCodes):
     S059 = "There is nothing to resume from: {path} does not exist. Train without --resume first."
     S100 = "{path}: {reason}. {hint}"
     S101 = (
-        "--tag-names {given}: expected the names of at least two tags, parted by commas or in a file, one "
-        "a line or as JSON."
+        "--tag-names {given}: expected the names of at least two tags, separated by commas or in a file, one "
+        "per line or as JSON."
     )
     S102 = "{path}: {reason}. Name the column or the key with --tag-field."
-    S104 = "--{option} {value} is not possible. Choose: {choices}."
+    S104 = "--{option} {value} is not valid. Choose: {choices}."
     S105 = "There is no language '{lang}'. Use a code of spaCy such as en or de, or xx for any language."
     S106 = (
-        "{target} is there already, and the inputs are .spacy files too: it would be overwritten. The last "
+        "{target} already exists, and the inputs are .spacy files too: it would be overwritten. The last "
         "argument is the output; name a folder or a new file."
     )
     S107 = "Encoder '{encoder}' needs {package}, which is not installed: pip install '{extra}'."
@@ -146,7 +146,7 @@ class Errors(metaclass=WithCodes):
         "[corpora.{part}], such as max_length."
     )
     S110 = "There is no {kind} '{name}'. Choose: {names}."
-    S111 = "{path} is there already. Use --force to overwrite it."
+    S111 = "{path} already exists. Use --force to overwrite it."
     S113 = "{path} cannot be written: {reason}. Nothing was written; choose another place."
     S112 = "{path} has no gold annotation for component '{name}'."
 

@@ -62,7 +62,7 @@ def annotate_cli(
     """Annotate documents with a trained pipeline.
 
     Every shard of records becomes one file of the output folder, whole or not at all. A run that was
-    stopped goes on with the same command. Records that cannot be annotated are told in rejects/.
+    stopped is resumed by the same command. Records that cannot be annotated are listed in rejects/.
     """
     from ..distributed.annotate import annotate
     from ..distributed.engines import Places

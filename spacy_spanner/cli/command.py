@@ -1,4 +1,4 @@
-"""One way to end for all commands: what a user can mend is one message, with `--debug` a trace."""
+"""Error handling of all commands: one message for what a user can correct, a traceback with `--debug`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from wasabi import Printer
 
 from ..errors import Errors, UserError
 
-DEBUG = typer.Option(False, "--debug", help="Show the trace of an error")
-MENDABLE = (
+DEBUG = typer.Option(False, "--debug", help="Show the traceback of an error")
+CORRECTABLE = (
     UserError,
     OSError,
     ImportError,  # a language or an extra that is not installed
@@ -41,19 +41,19 @@ HINTS = {
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
     """The command with an option `--debug`. Without it, errors that a user can cause end in a message
-    and exit code 1; errors of the program keep their trace."""
+    and exit code 1; errors of the program keep their traceback."""
 
     @wraps(function)
     def run(*args: Any, debug: bool = False, **options: Any) -> None:
         try:
             function(*args, **options)
         except Exception as error:
-            if debug or not is_mendable(error):
+            if debug or not is_correctable(error):
                 raise
             msg = Printer()
             msg.fail(message_of(error))
             if not isinstance(error, UserError):
-                msg.text("The option --debug shows where this happened.")
+                msg.text("Use --debug to see the traceback.")
             raise typer.Exit(1) from error
 
     signature = inspect.signature(function)
@@ -64,8 +64,8 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def is_mendable(error: Exception) -> bool:
-    return isinstance(error, MENDABLE) or CODE.match(str(error)) is not None
+def is_correctable(error: Exception) -> bool:
+    return isinstance(error, CORRECTABLE) or CODE.match(str(error)) is not None
 
 
 def message_of(error: Exception) -> str:

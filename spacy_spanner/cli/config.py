@@ -95,5 +95,5 @@ def completed(config: Config, encoder: str) -> Config:
         if encoder != "transformer" or find_spec(package.replace("-", "_")) is not None:
             raise
         extra = "spacy-spanner[transformers]"
-        told = Errors.S107.format(encoder=encoder, package=package, extra=extra)
-        raise UserError(told) from error
+        reason = Errors.S107.format(encoder=encoder, package=package, extra=extra)
+        raise UserError(reason) from error

@@ -23,7 +23,7 @@ def convert_cli(
     inputs: List[Path] = typer.Argument(..., help="Files, or folders of brat files", exists=True),
     output: Path = typer.Argument(..., help="A folder, or one file in .spacy for all inputs"),
     format: str = typer.Option(
-        "auto", "--format", "-f", help="Format of the inputs; auto tells it from their content"
+        "auto", "--format", "-f", help="Format of the inputs; auto detects it from their content"
     ),
     lang: str = typer.Option(
         "en", "--lang", "-l", help="Language, whose tokenizer splits raw text"
@@ -38,7 +38,7 @@ def convert_cli(
     tag_field: List[str] = typer.Option(
         [],
         "--tag-field",
-        help="Hugging Face, CoNLL-U: field of the tags; one for each level  [NER]",
+        help="Hugging Face, CoNLL-U: field of the tags; once for each level of nesting  [ner_tags, NER]",
     ),
     tag_names: Optional[str] = typer.Option(
         None, "--tag-names", help="Names of tags given as numbers: O,B-PER,... or a file"

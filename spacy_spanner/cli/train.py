@@ -79,8 +79,8 @@ def read_config(path: Path, overrides: Dict[str, Any]) -> Config:
 
 
 def initialized(config: Config, device: int) -> Language:
-    """The pipeline, ready to be trained. If that fails, an empty corpus is the likeliest cause, which
-    components tell in their own ways or not at all."""
+    """The pipeline, ready to be trained. If that fails, an empty corpus is the most likely cause,
+    which components report differently or not at all."""
     from spacy.training.initialize import init_nlp
 
     try:

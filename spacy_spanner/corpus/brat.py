@@ -71,7 +71,7 @@ def read_annotation(path: Path, text: str, doc_id: str) -> Record:
         if not line.strip():
             continue
         if name in positions:
-            place.fail(f"{name} is there twice")
+            place.fail(f"{name} is defined twice")
         if name[0] == "T":
             label, _, offsets = rest.partition("\t")[0].partition(" ")
             if ";" in offsets:

@@ -37,7 +37,7 @@ class Sentence:
             level.append(checked_tag(place, tag))
 
     def flush(self, doc_id: Optional[str]) -> Iterator[Record]:
-        """The document, if there is one; then everything begins anew. The spans of all levels go into
+        """The document, if there is one; then the sentence is empty again. The spans of all levels go into
         one list, so that they may nest."""
         if self.first is not None:
             spans: List[RawSpan] = [s for tags in self.levels for s in tags_to_spans(tags)]
@@ -46,13 +46,13 @@ class Sentence:
 
 
 def split_columns(line: str) -> List[str]:
-    """Columns parted by tabs where there are any, else by blanks."""
+    """Columns separated by tabs where there are any, else by spaces."""
     stripped = line.rstrip(" \t")
     return stripped.split("\t") if "\t" in stripped else BLANKS.split(stripped.lstrip(" "))
 
 
 def read_conll(path: Path, options: ReadOptions) -> Iterator[Record]:
-    """One document a sentence. Blank lines part sentences; -DOCSTART- lines part documents, whose
+    """One document a sentence. Blank lines separate sentences; -DOCSTART- lines separate documents, whose
     running number becomes the document id. Lines like `# id = 7` before a sentence are skipped."""
     sentence = Sentence()
     n_docs = 0
@@ -98,7 +98,7 @@ def read_germeval(path: Path, options: ReadOptions) -> Iterator[Record]:
             continue
         if len(columns) != 4 or not columns[0].isdigit() or not columns[1]:
             place.fail(
-                "expected four columns parted by tabs (index, token, outer tag, inner tag), "
+                "expected four columns separated by tabs (index, token, outer tag, inner tag), "
                 f"found {columns!r:.120}"
             )
         sentence.add(place, columns[1], [tag.strip() for tag in columns[2:]])
@@ -125,7 +125,7 @@ def read_conllu(path: Path, options: ReadOptions) -> Iterator[Record]:
         columns = line.split("\t")
         if len(columns) != len(names) or not CONLLU_ID.match(columns[0]):
             place.fail(
-                f"expected {len(names)} columns parted by tabs ({', '.join(names)}), "
+                f"expected {len(names)} columns separated by tabs ({', '.join(names)}), "
                 f"found {columns!r:.120}"
             )
         if not columns[0].isdigit():

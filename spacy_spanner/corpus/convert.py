@@ -21,6 +21,7 @@ from .record import CorpusError, ReadOptions
 from .source import base_name
 
 SUFFIX = ".spacy"
+NO_TEXT = "documents without text"
 
 
 class Converted(NamedTuple):
@@ -64,10 +65,12 @@ def convert(
         for path, name in zip(paths, formats, strict=True):
             records = READERS[name](path, options)
             for record in tqdm(records, desc=path.name, unit=" docs", disable=hide, delay=1):
-                if record.is_document:
-                    doc_bin.add(build(record, summary=summary))
-                else:
+                if not record.is_document:
                     summary.skipped.update(record.skipped)
+                elif record.is_blank:
+                    summary.skipped[NO_TEXT] += 1
+                else:
+                    doc_bin.add(build(record, summary=summary))
         if not summary.docs:
             raise CorpusError(no_documents(paths, summary))
         contents[target] = doc_bin.to_bytes()

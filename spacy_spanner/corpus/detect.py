@@ -1,4 +1,4 @@
-"""Which format a file has, told from what it holds, and the reader of each."""
+"""Detection of formats from the content of files, and the reader of each format."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .objects import SPAN_KEYS, is_pair, read_objects
 from .record import CorpusError, ReadOptions, Record
 from .source import numbered_lines, read_bytes
 from .stored import read_stored
-from .tagged import find_names, read_tagged, tag_field, word_field
+from .tagged import find_names, is_tagged, read_tagged
 from .tags import split_tag
 
 Reader = Callable[[Path, ReadOptions], Iterator[Record]]
@@ -41,7 +41,7 @@ READERS: Dict[str, Reader] = {
     "brat": read_brat,
     "spacy": read_stored,
 }
-N_ITEMS = 100  # of a JSON file: the first ones may lack what tells the format
+N_ITEMS = 100  # of a JSON file: the first ones may lack the fields that identify the format
 N_LINES = 20
 
 
@@ -71,13 +71,13 @@ def detect_format(path: Path) -> str:
     format = json_format(path) if first and first in "{[" else column_format(lines)
     if format is None:
         start = lines[0] if lines else ""
-        reason = f"cannot tell its format from its beginning {start!r:.60}"
+        reason = f"unknown format, the file begins with {start!r:.60}"
         raise CorpusError(Errors.S021.format(path=path, reason=reason, formats=", ".join(READERS)))
     return format
 
 
 def is_brat(path: Path) -> bool:
-    """One of two files of a name: only the names tell that they belong together."""
+    """One of two files of a name: only their names show that they belong together."""
     name = path.name.removesuffix(".gz")
     if name.endswith(".txt"):
         stem = name.removesuffix(".txt")
@@ -109,7 +109,7 @@ def object_format(item: Dict[str, Any]) -> Optional[str]:
     names = {name for span in spans or [] if isinstance(span, dict) for name in span}
     if is_task(item) or is_flat(item):
         return "label_studio"
-    if word_field(row) and tag_field(row) and not any(isinstance(t, dict) for t in row["tokens"]):
+    if is_tagged(row):
         return "huggingface"
     if "answer" in item or "_task_hash" in item:
         return "prodigy"

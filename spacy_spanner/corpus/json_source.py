@@ -145,7 +145,7 @@ class Document:
 
 
 def unique(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
-    """An object, unless a key is there twice: which of its values is meant?"""
+    """An object without duplicate keys: which of their values is meant?"""
     values: Dict[str, Any] = {}
     for key, value in pairs:
         if key in values:
@@ -155,11 +155,11 @@ def unique(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
 
 
 def twice(key: str) -> str:
-    return f"the key {key!r} is there twice in one object; remove one"
+    return f"duplicate key {key!r} in one object; remove one"
 
 
 def no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number; remove it or write null")
+    raise ValueError(f"{name} is not a JSON number; remove it or write null")
 
 
 DECODER = json.JSONDecoder(object_pairs_hook=unique, parse_constant=no_number)

@@ -20,6 +20,7 @@ from .record import (
 )
 
 ANNOTATIONS = ("annotations", "completions")  # the second until version 1.0
+LABELS = "labels"  # also hypertextlabels and the like
 NO_ANNOTATION = "tasks without an annotation"
 NO_LABEL = "spans without a label"
 FURTHER = "further annotations of the same task"
@@ -53,7 +54,7 @@ def is_span_list(value: Any) -> bool:
         isinstance(value, list)
         and bool(value)
         and all(isinstance(own, dict) and {"start", "end"} <= set(own) for own in value)
-        and any(isinstance(labels, list) for own in value for labels in own.values())
+        and any(key.endswith(LABELS) and isinstance(own[key], list) for own in value for key in own)
     )
 
 
@@ -111,7 +112,7 @@ def read_spans(
                 f"the span starts at {value['start']!r:.60}: spans of HTML or dialogues cannot be read; "
                 "annotate with a Text tag"
             )
-        labels = [own for key, own in value.items() if key.endswith("labels")]
+        labels = [own for key, own in value.items() if key.endswith(LABELS)]
         names = [name for own in labels for name in list_of(place, own, "labels")]
         skipped[NO_LABEL] += not names
         if names and isinstance(result.get("id"), str):

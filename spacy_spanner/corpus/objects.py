@@ -29,7 +29,7 @@ RELATION_FIELDS = (
     ("tail", "to_id", "child_span"),
     ("label", "type"),
 )
-LOOSE = "relations between tokens that are no spans"
+LOOSE = "relations between tokens outside of spans"
 
 
 def read_objects(path: Path, options: ReadOptions) -> Iterator[Record]:
@@ -95,7 +95,9 @@ def text_of(place: Place, item: Dict[str, Any], field: Optional[str]) -> Optiona
         if isinstance(item.get(key), str):
             return item[key]
     if "tokens" not in item or field is not None:
-        wanted = "'tokens' (a list) or 'text' (a text)" if field is None else f"a text in '{field}'"
+        wanted = (
+            "'tokens' (a list) or 'text' (a string)" if field is None else f"a string in '{field}'"
+        )
         place.fail(f"expected {wanted}, found the keys {sorted(item)}; see --text-field")
     return None
 

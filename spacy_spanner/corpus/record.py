@@ -16,7 +16,7 @@ class CorpusError(UserError, ValueError):
 
 
 class Place(NamedTuple):
-    """Where something stands in a file, for messages."""
+    """A position in a file, for error messages."""
 
     path: Path
     line: int
@@ -72,6 +72,11 @@ class Record:
     def is_document(self) -> bool:
         return not (self.words is None and self.text is None and self.doc is None)
 
+    @property
+    def is_blank(self) -> bool:
+        """Whether there is nothing to annotate."""
+        return self.doc is None and not (self.words or (self.text or "").strip())
+
 
 def left_out(place: Place, what: str) -> Record:
     """A record that only says why there is no document."""
@@ -79,9 +84,9 @@ def left_out(place: Place, what: str) -> Record:
 
 
 def checked_label(place: Place, label: object, found: str) -> str:
-    """The label, if it is a text that can name something."""
+    """The label, if it is a string that is not empty and not "O"."""
     if not isinstance(label, str) or not label.strip():
-        place.fail(f"{found}: the label must be a text that is not empty, found {label!r}")
+        place.fail(f"{found}: the label must be a non-empty string, found {label!r}")
     if label == "O":
         place.fail(f"{found}: 'O' means 'outside' in tag formats; remove or rename this label")
     return label
@@ -90,11 +95,11 @@ def checked_label(place: Place, label: object, found: str) -> str:
 def checked_span(
     place: Place, start: object, end: object, label: object, *, length: int, unit: str
 ) -> RawSpan:
-    """The span, if its offsets are whole numbers within the document and its label is a word."""
+    """The span, if its offsets are integers within the document and its label is valid."""
     found = f"entity [{start!r}, {end!r}, {label!r}]"
     for offset in (start, end):
         if not isinstance(offset, int) or isinstance(offset, bool):
-            place.fail(f"{found}: start and end must be whole numbers ({unit} offsets)")
+            place.fail(f"{found}: start and end must be integers ({unit} offsets)")
     assert isinstance(start, int) and isinstance(end, int)
     name = checked_label(place, label, found)
     if not 0 <= start < end <= length:
@@ -148,8 +153,8 @@ def checked_relation(
 def checked_words(place: Place, words: object) -> List[str]:
     """The words of a document, none of them empty."""
     if not isinstance(words, list):
-        place.fail(f"'tokens' must be a list of texts, found {type(words).__name__}")
+        place.fail(f"'tokens' must be a list of strings, found {type(words).__name__}")
     for i, word in enumerate(words):
         if not isinstance(word, str) or not word:
-            place.fail(f"token {i} must be a text that is not empty, found {word!r}")
+            place.fail(f"token {i} must be a non-empty string, found {word!r}")
     return words

@@ -1,4 +1,4 @@
-"""Files as bytes and numbered lines, compressed with gzip or not: told by content."""
+"""Files as bytes and numbered lines, compressed with gzip or not, detected by content."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read_bytes(path: Path, limit: int = -1) -> bytes:
         try:
             return file.read(limit)
         except BROKEN_GZIP as error:
-            reason = f"the gzip file is damaged or cut short ({error})"
+            reason = f"the gzip file is damaged or truncated ({error})"
             raise CorpusError(Errors.S029.format(path=path, reason=reason)) from error
 
 
@@ -41,7 +41,7 @@ def numbered_lines(path: Path) -> Iterator[Tuple[Place, str]]:
                 place = Place(path, number)
                 yield place, decoded(place, raw).rstrip("\r\n")
         except BROKEN_GZIP as error:
-            Place(path, number + 1).fail(f"the gzip file is damaged or cut short ({error})")
+            Place(path, number + 1).fail(f"the gzip file is damaged or truncated ({error})")
 
 
 def decoded(place: Place, raw: bytes) -> str:
@@ -49,7 +49,7 @@ def decoded(place: Place, raw: bytes) -> str:
     line = decode(place, raw)
     if line.startswith(BOM):
         if place.line > 1:
-            place.fail("a byte-order mark within the file; remove it (were files joined?)")
+            place.fail("a byte-order mark inside the file; remove it (from concatenated files?)")
         line = line[1:]
     return line
 
@@ -66,7 +66,7 @@ def decode(place: Place, raw: bytes) -> str:
         Place(place.path, line).fail(reason)
     if "\0" in text:
         line = place.line + text.count("\n", 0, text.index("\0"))
-        Place(place.path, line).fail("a NUL character; this is no text file in UTF-8")
+        Place(place.path, line).fail("a NUL character; this is not a UTF-8 text file")
     return text
 
 

@@ -15,7 +15,9 @@ from .record import CorpusError, Place, RawSpan, ReadOptions, Record, checked_sp
 from .source import read_bytes
 
 UNANNOTATED = "documents without annotated entities"
-PARTLY = "documents with tokens whose entities are unknown (train on their doc.ents directly)"
+PARTLY = (
+    "documents with missing entity annotation on some tokens (train on their doc.ents directly)"
+)
 
 
 def read_stored(path: Path, options: ReadOptions) -> Iterator[Record]:

@@ -7,7 +7,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence
 
 from ..errors import Errors
 from .json_source import json_items
-from .objects import doc_id
+from .objects import SPAN_KEYS, doc_id
 from .record import CorpusError, Place, RawSpan, ReadOptions, Record, checked_words
 from .source import numbered_lines
 from .tags import checked_tag, tags_to_spans
@@ -42,6 +42,17 @@ def tag_field(item: Dict[str, Any]) -> Optional[str]:
     return next((name for name in TAG_FIELDS if isinstance(item.get(name), list)), None)
 
 
+def is_tagged(item: Dict[str, Any]) -> bool:
+    """Whether there are words and a tag for each, and no list of spans that says more."""
+    words = item.get(word_field(item) or "", [])
+    return (
+        bool(words)
+        and isinstance(words[0], str)
+        and tag_field(item) is not None
+        and not any(isinstance(item.get(key), list) for key in SPAN_KEYS[:2])
+    )
+
+
 def tagged_record(
     place: Place, item: Dict[str, Any], fields: Sequence[str], names: Sequence[str]
 ) -> Record:
@@ -61,13 +72,13 @@ def named_tag(place: Place, tag: Any, names: Sequence[str]) -> str:
     if isinstance(tag, int) and not isinstance(tag, bool):
         if not names:
             place.fail(
-                "the tags are numbers; give their names in order with --tag-names O,B-PER,... or a file"
+                "the tags are integers; give their names in order with --tag-names O,B-PER,... or a file"
             )
         if not 0 <= tag < len(names):
             place.fail(f"tag {tag} has no name; there are {len(names)}: {', '.join(names)}")
         tag = names[tag]
     if not isinstance(tag, str):
-        place.fail(f"a tag must be a text or a number, found {tag!r:.60}")
+        place.fail(f"a tag must be a string or an integer, found {tag!r:.60}")
     return checked_tag(place, tag)
 
 
@@ -87,7 +98,7 @@ def find_names(value: Any) -> Optional[List[str]]:
 
 
 def parse_names(given: str) -> List[str]:
-    """Names of tags: parted by commas, or a file with one a line or with JSON that holds them."""
+    """Names of tags: separated by commas, or a file with one a line or with JSON that holds them."""
     path = Path(given)
     if "," in given or not path.is_file():
         names = [name.strip() for name in given.split(",")]

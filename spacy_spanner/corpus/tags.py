@@ -25,7 +25,8 @@ def checked_tag(place: Place, tag: str) -> str:
     split = split_tag(tag)
     if split is None:
         place.fail(
-            f"tag {tag!r} is of no known scheme: expected O or one of B- I- E- S- L- U- and a label"
+            f"tag {tag!r} is of no known scheme: expected O or one of B- I- E- S- L- U- and a label; "
+            "is this the column or field of the tags?"
         )
     if split[0] != "O":
         checked_label(place, split[1], f"tag {tag!r}")

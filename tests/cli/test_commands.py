@@ -129,7 +129,7 @@ def test_check(tmp_path, files):
     values = json.loads(report.read_text())
     assert values["train"]["spans"] == 4 and values["dev"]["spans"] == 3
     assert values["train"]["too_wide"] == 1 and values["settings"]["window"] == 8
-    assert any("word for word" in warning for warning in values["warnings"])
+    assert any("exact duplicates" in warning for warning in values["warnings"])
 
 
 def test_check_without_gold_names_the_keys(files):

@@ -152,9 +152,7 @@ def test_an_object_that_holds_its_rows_anywhere(tmp_path):
 
 def test_prodigy_without_a_document_left(tmp_path):
     path = write(tmp_path / "a.jsonl", {"text": "x", "spans": [], "answer": "reject"})
-    with pytest.raises(
-        CorpusError, match="no documents found .1 documents with the answer 'reject'"
-    ):
+    with pytest.raises(CorpusError, match="1 documents with the answer 'reject'"):
         convert_one(path)
 
 
@@ -169,3 +167,16 @@ def test_options_do_not_change_the_span_group(tmp_path):
     path = put(SAMPLES[0], tmp_path)
     docs, _ = convert_one(path, spans_key="mine", options=replace(ReadOptions(), spans_key="x"))
     assert all(list(doc.spans) == ["mine"] for doc in docs)
+
+
+def test_documents_without_text_are_left_out(tmp_path):
+    items = [{"text": text, "entities": []} for text in ("", " \n", "Ann")]
+    items.append({"tokens": [], "entities": []})
+    docs, summary = convert_one(write(tmp_path / "a.jsonl", *items))
+    assert len(docs) == 1 and summary.skipped == {"documents without text": 3}
+
+
+def test_a_list_of_spans_says_more_than_other_lists(tmp_path):
+    item = {"tokens": ["Ann"], "tags": ["NNP"], "entities": [[0, 1, "PER"]]}
+    path = write(tmp_path / "a.jsonl", item)
+    assert detect_format(path) == "jsonl"
