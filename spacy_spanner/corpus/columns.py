@@ -17,7 +17,7 @@ DOCSTART = "-DOCSTART-"
 CONLLU_COLUMNS = ["ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC"]
 GLOBAL_COLUMNS = re.compile(r"#\s*global\.columns\s*=\s*(.+)")
 CONLLU_ID = re.compile(r"\d+([-.]\d+)?$")
-COMMENT = re.compile(r"#\s*(newdoc id|sent_id)\s*=\s*(.+)")
+NEW_DOCUMENT = re.compile(r"#\s*newdoc(\s+id\s*=\s*(.+))?")
 TAG_KEYS = ("NER", "NE", "Entity")  # in MISC, or the end of the name of a column
 
 
@@ -111,16 +111,16 @@ def read_conllu(path: Path, options: ReadOptions) -> Iterator[Record]:
     nodes are passed over, as their words are in lines of their own or in none."""
     sentence = Sentence()
     names = CONLLU_COLUMNS
-    ids: Dict[str, str] = {}
+    doc_id: Optional[str] = None
     fields: Sequence[str] = options.tag_fields
     for place, line in numbered_lines(path):
         if not line.strip():
-            yield from sentence.flush(ids.pop("sent_id", ids.get("newdoc id")))
+            yield from sentence.flush(doc_id)
             continue
         if line.startswith("#"):
-            header, comment = GLOBAL_COLUMNS.match(line), COMMENT.match(line)
+            header, document = GLOBAL_COLUMNS.match(line), NEW_DOCUMENT.match(line)
             names = header[1].split() if header else names
-            ids.update({comment[1]: comment[2].strip()} if comment else {})
+            doc_id = document[2] if document else doc_id
             continue
         columns = line.split("\t")
         if len(columns) != len(names) or not CONLLU_ID.match(columns[0]):
@@ -135,7 +135,7 @@ def read_conllu(path: Path, options: ReadOptions) -> Iterator[Record]:
             place.fail("the FORM of this word is empty")
         fields = fields or find_tag_field(row)
         sentence.add(place, row["FORM"], [tag_of(row, name) for name in fields] or ["O"])
-    yield from sentence.flush(ids.get("sent_id", ids.get("newdoc id")))
+    yield from sentence.flush(doc_id)
     if not fields:
         reason = f"no entity tags: no {', '.join(TAG_KEYS)} in MISC and no such column"
         raise CorpusError(Errors.S102.format(path=path, reason=reason))

@@ -43,6 +43,7 @@ READERS: Dict[str, Reader] = {
 }
 N_ITEMS = 100  # of a JSON file: the first ones may lack the fields that identify the format
 N_LINES = 20
+N_BYTES = 4096  # enough for zlib to give something out
 
 
 def format_of(path: Path, format: str) -> str:
@@ -61,7 +62,7 @@ def format_of(path: Path, format: str) -> str:
 def detect_format(path: Path) -> str:
     if path.is_dir() or is_brat(path):
         return "brat"
-    head = read_bytes(path, 64)
+    head = read_bytes(path, N_BYTES)
     if not head:
         raise CorpusError(Errors.S029.format(path=path, reason="the file is empty"))
     if is_stored(head):
@@ -88,7 +89,7 @@ def is_brat(path: Path) -> bool:
 def is_stored(head: bytes) -> bool:
     """A `.spacy` file is compressed with zlib."""
     try:
-        return bool(zlib.decompressobj().decompress(head)) and head[:1] == b"x"
+        return head[:1] == b"x" and bool(zlib.decompressobj().decompress(head))
     except zlib.error:
         return False
 

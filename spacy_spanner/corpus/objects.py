@@ -46,7 +46,7 @@ def object_record(place: Place, item: Any, options: ReadOptions) -> Record:
         return left_out(place, f"documents with the answer '{item['answer']}'")
     words: Optional[List[str]] = None
     text = text_of(place, item, options.text_field)
-    if text is None or has_words(item):
+    if text is None or (has_words(item) and "spans" not in item):  # `spans` are in characters
         words, text = checked_words(place, item.get("tokens")), None
     values = span_values(place, item)
     spans = [read_span(place, value, words, text) for value in values]

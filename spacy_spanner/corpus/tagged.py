@@ -65,7 +65,7 @@ def tagged_record(
         if len(tags) != len(words):
             place.fail(f"{len(words)} tokens but {len(tags)} tags in '{field}'")
         spans += tags_to_spans([named_tag(place, tag, names) for tag in tags])
-    return Record(place, words, None, spans, None, doc_id(item, "doc", "id"))
+    return Record(place, words, None, spans, None, doc_id(item, "doc", "doc_id", "document_id"))
 
 
 def named_tag(place: Place, tag: Any, names: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import spacy
-from spacy.tokens import DocBin, Span
+from spacy.tokens import Doc, DocBin, Span
 from spacy.vocab import Vocab
 
 from spacy_spanner.corpus.convert import convert
@@ -180,3 +180,25 @@ def test_a_list_of_spans_says_more_than_other_lists(tmp_path):
     item = {"tokens": ["Ann"], "tags": ["NNP"], "entities": [[0, 1, "PER"]]}
     path = write(tmp_path / "a.jsonl", item)
     assert detect_format(path) == "jsonl"
+
+
+def test_ids_are_those_of_documents_not_of_rows(tmp_path):
+    """Rows of Hugging Face are numbered from 0 in every file: no sign of a shared document."""
+    for format, doc_id in (("huggingface", None), ("conllu", "letter"), ("doccano", "1")):
+        path = put(next(s for s in SAMPLES if s.format == format), tmp_path)
+        docs, _ = convert_one(path)
+        assert docs[0].user_data.get("doc") == doc_id
+
+
+def test_words_beside_a_text_with_spans(tmp_path):
+    item = {"text": "Ann left", "tokens": ["Ann", "left"]}
+    span = {"start": 4, "end": 8, "label": "A"}
+    for spans in ({"spans": [span]}, {"entities": [[1, 2, "A"]]}):
+        [doc], _ = convert_one(write(tmp_path / "a.jsonl", {**item, **spans}))
+        assert triples(doc.ents) == [(1, 2, "A")]
+
+
+def test_a_large_stored_file_is_recognised(tmp_path):
+    words = [str(i * i) for i in range(5000)]
+    DocBin(docs=[Doc(Vocab(), words=words)]).to_disk(tmp_path / "data")
+    assert detect_format(tmp_path / "data") == "spacy"
