@@ -50,10 +50,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         except Exception as error:
             if debug or not is_correctable(error):
                 raise
-            msg = Printer()
-            msg.fail(message_of(error))
-            if not isinstance(error, UserError):
-                msg.text("Use --debug to see the traceback.")
+            show(error)
             raise typer.Exit(1) from error
 
     signature = inspect.signature(function)
@@ -62,6 +59,13 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {**function.__annotations__, "debug": bool}
     return run
+
+
+def show(error: Exception) -> None:
+    msg = Printer()
+    msg.fail(message_of(error))
+    if not isinstance(error, UserError):
+        msg.text("Use --debug to see the traceback.")
 
 
 def is_correctable(error: Exception) -> bool:

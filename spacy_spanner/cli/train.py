@@ -40,7 +40,8 @@ def train_cli(
     from spacy.util import logger
 
     from ..distributed.ranks import joined_ranks, local_gpu
-    from ..distributed.training import Trainer
+    from ..distributed.training import Stopped, Trainer
+    from .command import show
 
     if resume and output is None:
         raise typer.BadParameter("--resume needs --output, the folder to resume from")
@@ -59,7 +60,11 @@ def train_cli(
         nlp = initialized(config, device)
         trainer = Trainer(nlp, output, ranks)
         msg.info(f"Pipeline: {nlp.pipe_names}; processes: {ranks.size}")
-        trainer.train(resume=resume)
+        try:
+            trainer.train(resume=resume)
+        except Stopped as error:
+            show(error)  # at once: torchrun may end this process while it leaves the group
+            raise typer.Exit(1) from error
         msg.good("Training is done")
 
 

@@ -169,7 +169,7 @@ def read_relation(
     elif kind == "head_span":
         ends = [fields(place, own, SPAN_FIELDS) for own in (head, tail) if isinstance(own, dict)]
         triples = [(start, end, name) for (_, start), (_, end), (_, name) in ends]
-        if len(triples) < 2 or not set(triples) <= set(spans):
+        if len(triples) < 2 or any(triple not in spans for triple in triples):
             return None
         head, tail = (spans.index(triple) for triple in triples)
     return checked_relation(place, head, tail, label, n_spans=len(spans))
