@@ -1,6 +1,7 @@
-"""The same documents come out of every format, told by content, compressed or not."""
+"""The same documents come out of every format, detected by content, compressed or not."""
 
 import json
+import random
 from dataclasses import replace
 
 import pytest
@@ -17,6 +18,23 @@ from spacy_spanner.relations import StoredRelation, get_relations
 from .formats import FLAT, NESTED, SAMPLES, TAG_NAMES, WORDS, name_of, put
 
 JOINED = StoredRelation(0, 2, "PER", 3, 5, "ORG", "joined")
+
+DAMAGE = [
+    b"",
+    b'"',
+    b"{",
+    b"]",
+    b",",
+    b":",
+    b"\n",
+    b"\t",
+    b" ",
+    b"O",
+    b"-1",
+    b"9",
+    b"null",
+    b"\xff",
+]
 
 
 def read(path):
@@ -202,3 +220,23 @@ def test_a_large_stored_file_is_recognised(tmp_path):
     words = [str(i * i) for i in range(5000)]
     DocBin(docs=[Doc(Vocab(), words=words)]).to_disk(tmp_path / "data")
     assert detect_format(tmp_path / "data") == "spacy"
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=name_of)
+def test_damaged_samples_end_in_a_corpus_error_or_none(tmp_path, sample):
+    """Whatever is wrong with a file, no other error comes out, and no part of an output stays."""
+    choose = random.Random(sample.file)
+    for number in range(4):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        path = put(sample, folder)
+        damaged = path if path.is_file() else path / "d1.ann"
+        content = bytearray(damaged.read_bytes())
+        for _ in range(3):
+            position = choose.randrange(len(content))
+            content[position : position + choose.randrange(3)] = choose.choice(DAMAGE)
+        damaged.write_bytes(content)
+        try:
+            convert([path], folder / "out", format=sample.format, options=sample.options)
+        except CorpusError:
+            assert not (folder / "out").exists()
