@@ -29,6 +29,7 @@ from spacy_spanner.pipeline.component import SpanTablePipe
 from spacy_spanner.relations import doc_relations
 
 from .data import DATASETS, corpus, read_docs, width_of
+from .documents import FORMS, documents, to_predict
 from .systems import SYSTEMS, make_config
 
 STATIC = ("vectors", "tuned", "tuned_intnet")  # encoders that read static vectors
@@ -181,26 +182,42 @@ class Clock:
 
 
 def score(nlp: Any, docs: List[Doc]) -> Dict[str, Any]:
-    """Micro P, R and F of all predicted spans against all gold spans, nested or not."""
+    """Micro P, R and F of all predicted spans against all gold spans, nested or not: sentence by
+    sentence, and with the sentences joined to documents."""
     before = time.process_time()
-    predicted = list(nlp.pipe([Doc(nlp.vocab, words=[t.text for t in doc]) for doc in docs]))
+    predicted = list(nlp.pipe(to_predict(docs, nlp.vocab, marked=False)))
     seconds = time.process_time() - before
-    spans, by_width = PRFScore(), defaultdict(PRFScore)  # type: PRFScore, Dict[int, PRFScore]
-    relations = PRFScore()
+    by_width: Dict[int, PRFScore] = defaultdict(PRFScore)
     for gold_doc, pred_doc in zip(docs, predicted, strict=True):
-        gold = {key_of(span) for span in gold_doc.spans["sc"]}
-        found = {key_of(span) for span in pred_doc.spans.get("sc", pred_doc.ents)}
-        spans.score_set(found, gold)
-        for start, end, label in gold:
-            by_width[end - start].score_set(found & {(start, end, label)}, {(start, end, label)})
-        relations.score_set(linked(pred_doc), linked(gold_doc))
-    scores: Dict[str, Any] = percent(spans)
+        found = found_spans(pred_doc)
+        for gold in map(key_of, gold_doc.spans["sc"]):
+            by_width[gold[1] - gold[0]].score_set(found & {gold}, {gold})
+    scores = score_pairs(docs, predicted)
     scores["predict_words_per_second"] = round(sum(map(len, docs)) / seconds)
     # width -> [found, all] of the gold spans
     scores["by_width"] = {w: [s.tp, s.tp + s.fn] for w, s in sorted(by_width.items())}
+    scores["documents"] = {}
+    for name, (size, marked) in FORMS.items():
+        joined = documents(docs, size)
+        pairs = list(nlp.pipe(to_predict(joined, nlp.vocab, marked=marked), batch_size=4))
+        scores["documents"][name] = score_pairs(joined, pairs)
+    return scores
+
+
+def score_pairs(docs: List[Doc], predicted: List[Doc]) -> Dict[str, Any]:
+    """P, R and F of spans, and of relations where there are any."""
+    spans, relations = PRFScore(), PRFScore()
+    for gold_doc, pred_doc in zip(docs, predicted, strict=True):
+        spans.score_set(found_spans(pred_doc), set(map(key_of, gold_doc.spans["sc"])))
+        relations.score_set(linked(pred_doc), linked(gold_doc))
+    scores: Dict[str, Any] = percent(spans)
     if any(linked(doc) for doc in predicted):
         scores["relations"] = percent(relations)
     return scores
+
+
+def found_spans(doc: Doc) -> Set[tuple]:
+    return {key_of(span) for span in doc.spans.get("sc", doc.ents)}
 
 
 def percent(scores: PRFScore) -> Dict[str, Any]:

@@ -37,11 +37,15 @@ class Dataset:
 
 
 DATASETS: Dict[str, Dataset] = {
-    "demo": Dataset("en", True, {"hash": Budget(100, 50)}),
+    "demo": Dataset("en", True, {"hash": Budget(600, 100)}),
     "conll04": Dataset(
         "en",
         False,
-        {"vectors": Budget(1000, 100), "transformer": Budget(192, 48, batch_words=500)},
+        {
+            "vectors": Budget(1000, 100),
+            "hash": Budget(800, 200),
+            "transformer": Budget(192, 48, batch_words=500),
+        },
     ),
     "wnut17": Dataset(
         "en",
@@ -57,6 +61,7 @@ DATASETS: Dict[str, Dataset] = {
         True,
         {
             "vectors": Budget(2200, 550, 5000),
+            "hash": Budget(600, 300, 2000),
             "transformer": Budget(240, 120, 2000, batch_words=500),
         },
     ),

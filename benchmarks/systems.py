@@ -48,7 +48,7 @@ SYSTEMS: Dict[str, System] = {
     "locate_and_label_6_no_regressor": System(
         "locate_and_label", {**SEEDS_TO_6, "use_regressor": False}, encoders=("vectors",)
     ),
-    "min": System("modularized_interaction", encoders=TUNED),
+    "min": System("modularized_interaction", encoders=(*TUNED, "hash")),
     "min_ner_only": System(
         "modularized_interaction", {"use_boundary": False, "use_type": False}, encoders=TUNED
     ),
@@ -57,7 +57,7 @@ SYSTEMS: Dict[str, System] = {
     "min_no_interaction": System(
         "modularized_interaction", {"use_interaction": False}, encoders=TUNED
     ),
-    "hire": System("hierarchical_ner", TRUST, encoders=INTNET),
+    "hire": System("hierarchical_ner", TRUST, encoders=(*INTNET, "hash")),
     "hire_mix_07": System("hierarchical_ner", {"mix": 0.7}, encoders=INTNET),
     "hire_base": System("hierarchical_ner", NO_CONTEXT, encoders=INTNET),
     "hire_sentence": System("hierarchical_ner", {"document_level": "off"}, encoders=INTNET),

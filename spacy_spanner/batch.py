@@ -3,13 +3,62 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import List, Optional
+from typing import List, Optional, Tuple
 
 import numpy
 from spacy.tokens import Doc
 
-# Columns of a row table.
-DOC, START, END, OWN_START, OWN_END = range(5)
+# Columns of a table of rows.
+START, END, OWN_START, OWN_END = range(4)
+
+
+@dataclass
+class Rows:
+    """Stretches of tokens that are scored at once.
+
+    The documents of a batch stand one after the other on a line, and all positions are positions on
+    it: so a row may hold several short documents, as it does in training. A row owns the spans that
+    start in [OWN_START, OWN_END); every token of the line is owned by one row at most."""
+
+    lengths: numpy.ndarray  # (D,) tokens of each document
+    order: numpy.ndarray  # (D,) which document stands at each place of the line
+    table: numpy.ndarray  # (R, 4) start, end, own start, own end
+    # (T,) bool, where sentences begin; only for heads that read sentences
+    sentence_starts: Optional[numpy.ndarray] = None
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    @property
+    def doc_starts(self) -> numpy.ndarray:
+        """Where each document begins on the line.  (D,)"""
+        ends = self.lengths[self.order].cumsum()
+        starts = numpy.empty_like(self.lengths)
+        starts[self.order] = ends - self.lengths[self.order]
+        return starts
+
+    def locate(self, position: numpy.ndarray) -> Tuple[numpy.ndarray, numpy.ndarray]:
+        """The document of each position, and the token in it.  (N,) -> (N,), (N,)"""
+        ends = self.lengths[self.order].cumsum()
+        doc = self.order[numpy.searchsorted(ends, position, side="right")]
+        return doc, position - self.doc_starts[doc]
+
+    def owns(self, row: numpy.ndarray, position: numpy.ndarray) -> numpy.ndarray:
+        """Whether each row answers for what begins at a position.  (N,), (N,) -> (N,) bool"""
+        at = self.table[row]
+        return (position >= at[:, OWN_START]) & (position < at[:, OWN_END])
+
+    def keep(self, rows: numpy.ndarray) -> Rows:
+        """The same line with these rows alone."""
+        return Rows(self.lengths, self.order, self.table[rows], self.sentence_starts)
+
+
+def renumber(table: numpy.ndarray, rows: numpy.ndarray, n_rows: int) -> numpy.ndarray:
+    """Which lines of a table, whose first column is a row, belong to the chosen rows, and the
+    number of their row among these; -1 for the others.  (N, K), (B,) -> (N,)"""
+    new_number = numpy.full(n_rows, -1)
+    new_number[rows] = numpy.arange(len(rows))
+    return new_number[table[:, 0]]
 
 
 @dataclass
@@ -27,12 +76,14 @@ class RowGold:
 
 @dataclass
 class SpanBatch:
-    """Documents cut into rows. A row owns the spans that start in [OWN_START, OWN_END)."""
+    """Documents cut into rows."""
 
     docs: List[Doc]
-    rows: numpy.ndarray  # (R, 5) int64: document, start, end, own start, own end
+    rows: Rows
     thresholds: numpy.ndarray  # (C,) float32
     max_cells: int  # bound on the numbers one forward step may hold
+    max_width: Optional[int] = None  # widest span worth a look; None: no bound
+    max_reach: Optional[int] = None  # most tokens from one end of a relation to the other
     gold: Optional[RowGold] = None
     keys: Optional[List[numpy.ndarray]] = None  # per document (n,) int64 word keys
     # (N, 3) int64: row, start, end of the spans to link, where the head does not find them itself

@@ -7,8 +7,8 @@ so that windows may overlap and autograd adds up what each token gets from all o
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import Any, Callable, Iterable, Iterator, List, Optional, Tuple
+from dataclasses import dataclass, fields
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import numpy
 import torch
@@ -18,8 +18,8 @@ from thinc.types import Floats2d
 from thinc.util import torch2xp, xp2torch
 from torch import Tensor
 
-from .batch import DOC, END, OWN_END, OWN_START, START, RowGold, SpanBatch, SpanPrediction
-from .contract import Gold, SpanModule, Tokens
+from .batch import END, START, RowGold, Rows, SpanBatch, SpanPrediction, renumber
+from .contract import Gold, Sentences, SpanModule, Tokens
 from .errors import Errors
 from .shim import ModuleShim
 from .words import word_keys
@@ -35,6 +35,7 @@ class Head:
     flat: bool  # learns and finds no nested spans
     max_width: Optional[int]  # widest span it can find; None: no bound
     needs_keys: bool  # reads word keys
+    needs_sentences: bool  # reads where sentences begin
     threshold: float  # that of its paper
 
 
@@ -45,6 +46,7 @@ def span_table_model(
     flat: bool = False,
     max_width: Optional[int] = None,
     needs_keys: bool = False,
+    needs_sentences: bool = False,
     threshold: float = 0.5,
     learn_rate_scale: float = 1.0,
 ) -> SpanTableModel:
@@ -62,6 +64,7 @@ def span_table_model(
             "flat": flat,
             "max_width": max_width,
             "needs_keys": needs_keys,
+            "needs_sentences": needs_sentences,
             "threshold": threshold,
         },
     )
@@ -83,9 +86,8 @@ def head_of(model: SpanTableModel) -> Head:
     """The head of a model that any of our architectures built."""
     if model.name != "span_table":
         raise ValueError(Errors.S008.format(name="model"))
-    facts: Any = {
-        name: model.attrs[name] for name in ("flat", "max_width", "needs_keys", "threshold")
-    }
+    names = [field.name for field in fields(Head) if field.name != "maker"]
+    facts: Any = {name: model.attrs[name] for name in names}
     return Head(shim_of(model).maker, **facts)
 
 
@@ -106,7 +108,7 @@ def prepare(model: SpanTableModel, batch: SpanBatch) -> None:
     rows = numpy.arange(len(batch.rows))
     module.eval()  # looking is not training: no dropout, and nothing is written to a memory
     with torch.no_grad():
-        flat = flatten(model, model.layers[0].predict(batch.docs))
+        flat = flatten(model, batch, model.layers[0].predict(batch.docs))
         (tokens,) = gather(flat, batch, [rows])
         module.prepare(tokens, gather_gold(batch.gold, batch, rows, flat.device))
 
@@ -142,20 +144,21 @@ def train_rows(
     assert batch.gold is not None
     module: SpanModule = shim_of(model).module
     module.train()
-    flat = flatten(model, tokvecs).requires_grad_(True)  # (T, D)
+    flat = flatten(model, batch, tokvecs).requires_grad_(True)  # (T, D)
     groups = list(group_rows(module, batch))
+    n_tokens = int((batch.rows.table[:, END] - batch.rows.table[:, START]).sum())
     with torch.enable_grad():
         loss = flat.new_zeros(()) + 0.0 * flat[0, 0]  # a batch without annotation still flows back
         for rows, tokens in zip(groups, gather(flat, batch, groups), strict=True):
             gold = gather_gold(batch.gold, batch, rows, flat.device)
-            # Heads reduce over rows in their own way; groups count by their share of the rows.
-            loss = loss + module(tokens, gold) * (len(rows) / len(batch.rows))
+            # Heads reduce over rows in their own way; groups count by their share of the tokens.
+            loss = loss + module(tokens, gold) * (sum(tokens.lengths) / n_tokens)
 
     def backprop(d_loss: Any) -> Any:
         loss.backward()
         assert flat.grad is not None
         d_flat = torch2xp(flat.grad)  # (T, D)
-        return backprop_tokvecs(split(d_flat, tokvecs))
+        return backprop_tokvecs(split(d_flat, batch, tokvecs))
 
     return torch2xp(loss.detach()), backprop
 
@@ -169,7 +172,7 @@ def predict_rows(
     scores = [numpy.zeros((0,), dtype="float32")]
     row_ids = [numpy.zeros((0,), dtype="int64")]
     with torch.inference_mode():
-        flat = flatten(model, tokvecs)  # (T, D)
+        flat = flatten(model, batch, tokvecs)  # (T, D)
         thresholds = torch.from_numpy(batch.thresholds).to(flat.device)  # (C,)
         groups = list(group_rows(module, batch))
         for rows, tokens in zip(groups, gather(flat, batch, groups), strict=True):
@@ -177,49 +180,51 @@ def predict_rows(
             spans.append(found.spans.cpu().numpy())
             scores.append(found.scores.float().cpu().numpy())
             row_ids.append(rows[spans[-1][:, 0]])
-    return to_documents(
-        batch.rows, numpy.concatenate(row_ids), numpy.concatenate(spans), numpy.concatenate(scores)
-    )
+    table = numpy.concatenate(spans)
+    table[:, 0] = numpy.concatenate(row_ids)
+    return to_documents(batch, table, numpy.concatenate(scores))
 
 
-def to_documents(
-    rows: numpy.ndarray, row_ids: numpy.ndarray, spans: numpy.ndarray, scores: numpy.ndarray
-) -> SpanPrediction:
-    """Spans in row coordinates (N, 4) as spans in documents; each row answers only for its own starts."""
-    at = rows[row_ids]  # (N, 5)
-    table = numpy.stack(
-        [at[:, DOC], spans[:, 1] + at[:, START], spans[:, 2] + at[:, START], spans[:, 3]], axis=1
-    )  # (N, 4)
-    own = (table[:, 1] >= at[:, OWN_START]) & (table[:, 1] < at[:, OWN_END])
-    table, scores = table[own], scores[own]
-    order = numpy.lexsort((table[:, 3], table[:, 2], table[:, 1], table[:, 0]))
-    return SpanPrediction(table[order], scores[order])
+def to_documents(batch: SpanBatch, spans: numpy.ndarray, scores: numpy.ndarray) -> SpanPrediction:
+    """Spans in row coordinates (N, 4) as spans in documents: each row answers only for its own
+    starts, and nobody for spans wider than `max_width`."""
+    row, start, end, label = spans.T
+    width = end - start
+    first = start + batch.rows.table[row, START]  # (N,)
+    kept = batch.rows.owns(row, first)
+    if batch.max_width is not None:
+        kept &= width <= batch.max_width
+    doc, start = batch.rows.locate(first[kept])
+    table = numpy.stack([doc, start, start + width[kept], label[kept]], axis=1)  # (N, 4)
+    order = numpy.lexsort(table.T[::-1])
+    return SpanPrediction(table[order], scores[kept][order])
 
 
-def flatten(model: SpanTableModel, tokvecs: List[Floats2d]) -> Tensor:
-    """All token vectors of the batch.  (T, D)
+def flatten(model: SpanTableModel, batch: SpanBatch, tokvecs: List[Floats2d]) -> Tensor:
+    """All token vectors of the batch, in the order of the line that rows are cut from.  (T, D)
 
     Documents without tokens are left out: a transformer listener gives them no width."""
-    flat = xp2torch(model.ops.xp.concatenate([vectors for vectors in tokvecs if len(vectors)]))
+    on_line = [tokvecs[doc] for doc in batch.rows.order if len(tokvecs[doc])]
+    flat = xp2torch(model.ops.xp.concatenate(on_line))
     if flat.shape[1] != model.get_dim("nI"):
         raise ValueError(Errors.S006.format(got=flat.shape[1], expected=model.get_dim("nI")))
     return flat
 
 
-def split(d_flat: Any, tokvecs: List[Floats2d]) -> List[Floats2d]:
+def split(d_flat: Any, batch: SpanBatch, tokvecs: List[Floats2d]) -> List[Floats2d]:
     """The inverse of `flatten`, for gradients."""
-    bounds = numpy.cumsum([0] + [len(vectors) for vectors in tokvecs])
-    return [d_flat[a:b] for a, b in zip(bounds[:-1], bounds[1:])]
+    starts = batch.rows.doc_starts.tolist()
+    return [d_flat[start : start + len(v)] for start, v in zip(starts, tokvecs, strict=True)]
 
 
 def group_rows(module: SpanModule, batch: SpanBatch) -> Iterator[numpy.ndarray]:
     """Row numbers in groups of like length, none of which needs more cells than the budget."""
-    lengths = batch.rows[:, END] - batch.rows[:, START]
+    lengths = batch.rows.table[:, END] - batch.rows.table[:, START]
     order = numpy.argsort(-lengths, kind="stable")
     first = 0
     while first < len(order):
         longest = int(lengths[order[first]])
-        n_rows = max(1, batch.max_cells // max(1, module.cells(longest)))
+        n_rows = max(1, batch.max_cells // max(1, module.cells(longest, batch.max_width)))
         # A group ends early where all its padding would cost more than another group.
         padding = (longest - lengths[order[first : first + n_rows]]).cumsum()
         n_rows = int((padding <= module.padding(longest)).sum())
@@ -231,35 +236,51 @@ def gather(flat: Tensor, batch: SpanBatch, groups: List[numpy.ndarray]) -> List[
     """The rows with these numbers, group by group."""
     if not groups:
         return []
-    doc_starts = numpy.cumsum([0] + [len(doc) for doc in batch.docs])
-    flat_keys = None if batch.keys is None else numpy.concatenate(batch.keys)  # (T,)
+    flat_keys = None if batch.keys is None else keys_on_line(batch)  # (T,)
     places: List[numpy.ndarray] = []
-    made: List[Tuple[numpy.ndarray, List[int], Optional[numpy.ndarray]]] = []
+    made: List[Dict[str, Any]] = []
     for rows in groups:
-        at = batch.rows[rows]
+        at = batch.rows.table[rows]
         lengths = at[:, END] - at[:, START]
         steps = numpy.arange(int(lengths.max()))  # (L,)
         mask = steps < lengths[:, None]  # (B, L)
-        index = (doc_starts[at[:, DOC]] + at[:, START])[:, None] + steps  # (B, L)
+        index = numpy.where(mask, at[:, [START]] + steps, 0)  # (B, L)
         places.append(index[mask])
-        keys = None
+        made.append({"mask": torch.from_numpy(mask).to(flat.device), "lengths": lengths.tolist()})
         if flat_keys is not None:
-            keys = numpy.where(mask, flat_keys[numpy.where(mask, index, 0)], 0)  # (B, L)
-        made.append((mask, lengths.tolist(), keys))
+            made[-1]["keys"] = numpy.where(mask, flat_keys[index], 0)  # (B, L)
+        made[-1]["sentences"] = row_sentences(batch.rows, index, lengths, flat.device)
     # All groups at once: to autograd each step from the flat tensor costs a tensor of its size.
     order = torch.from_numpy(numpy.concatenate(places)).to(flat.device)
     parts = flat.index_select(0, order).split([len(part) for part in places])
     return [
-        Tokens(None, torch.from_numpy(mask).to(flat.device), lengths, keys, real=real)
-        for real, (mask, lengths, keys) in zip(parts, made, strict=True)
+        Tokens(None, real=real, max_width=batch.max_width, **values)
+        for real, values in zip(parts, made, strict=True)
     ]
+
+
+def keys_on_line(batch: SpanBatch) -> numpy.ndarray:
+    """The word keys of all tokens.  (T,)"""
+    assert batch.keys is not None
+    return numpy.concatenate([batch.keys[doc] for doc in batch.rows.order])
+
+
+def row_sentences(
+    rows: Rows, index: numpy.ndarray, lengths: numpy.ndarray, device: torch.device
+) -> Optional[Sentences]:
+    """The sentences of rows whose tokens have these positions (B, L); None where each row is one."""
+    if rows.sentence_starts is None:
+        return None
+    starts = rows.sentence_starts[index]  # (B, L)
+    starts[numpy.arange(index.shape[1]) >= lengths[:, None]] = False
+    starts[:, 0] = True
+    return Sentences(starts, lengths.tolist(), device) if starts[:, 1:].any() else None
 
 
 def gather_gold(gold: RowGold, batch: SpanBatch, rows: numpy.ndarray, device: torch.device) -> Gold:
     """The annotation of the rows with these numbers, renumbered from 0."""
-    new_number = numpy.full(len(batch.rows), -1)
-    new_number[rows] = numpy.arange(len(rows))
-    number = new_number[gold.spans[:, 0]]  # (N,)
+    n_rows = len(batch.rows)
+    number = renumber(gold.spans, rows, n_rows)  # (N,)
     table = numpy.column_stack([number, gold.spans[:, 1:]])
     outer = table[(number >= 0) & gold.outer]
     inner = table[(number >= 0) & ~gold.outer]
@@ -273,7 +294,7 @@ def gather_gold(gold: RowGold, batch: SpanBatch, rows: numpy.ndarray, device: to
     spans = torch.from_numpy(numpy.concatenate([outer, inner])).to(device)
     relations: Optional[Tensor] = None
     if gold.relations is not None:
-        number = new_number[gold.relations[:, 0]]  # (M,)
+        number = renumber(gold.relations, rows, n_rows)  # (M,)
         links = numpy.column_stack([number, gold.relations[:, 1:]])[number >= 0]
         relations = torch.from_numpy(links).to(device)
     return Gold(spans, len(outer), known, relations)

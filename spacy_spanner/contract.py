@@ -14,6 +14,45 @@ import torch
 from torch import Tensor, nn
 
 
+class Sentences:
+    """The sentences inside a batch of rows, as rows of their own.
+
+    Axes: S sentences, M tokens of the longest.
+    """
+
+    def __init__(self, starts: numpy.ndarray, lengths: List[int], device: torch.device):
+        """
+        starts: (B, L) bool, where sentences begin; the first token of a row always does.
+        lengths: Tokens of each row.
+        """
+        is_token = numpy.arange(starts.shape[1]) < numpy.array(lengths)[:, None]  # (B, L)
+        first = numpy.flatnonzero(starts & is_token)  # (S,) in the flattened rows
+        number = (starts & is_token).cumsum().reshape(starts.shape) - 1  # (B, L)
+        counts = numpy.bincount(number[is_token], minlength=len(first))  # (S,)
+        steps = numpy.arange(int(counts.max(initial=0)))  # (M,)
+        inside = steps < counts[:, None]  # (S, M)
+        self.lengths: List[int] = counts.tolist()
+        self.per_row: List[int] = (starts & is_token).sum(1).tolist()
+        self.mask = torch.from_numpy(inside).to(device)
+        # Padding of rows and of sentences points to some token: nobody reads what stands there.
+        self._number = torch.from_numpy(number).to(device)  # (B, L)
+        self._places = torch.from_numpy((first[:, None] + steps) * inside).to(device)  # (S, M)
+
+    def same(self) -> Tensor:
+        """Which pairs of tokens of a row are in the same sentence.  (B, L, L) bool"""
+        return self._number[:, :, None] == self._number[:, None, :]
+
+    def split(self, values: Tensor) -> Tensor:
+        """Values of tokens in rows, sentence by sentence.  (B, L, K) -> (S, M, K)"""
+        taken = values.flatten(0, 1).index_select(0, self._places.flatten())
+        return taken.view(*self._places.shape, values.shape[2])
+
+    def spread(self, values: Tensor) -> Tensor:
+        """Values of sentences, to each of their tokens.  (S, K) -> (B, L, K)"""
+        taken = values.index_select(0, self._number.flatten())
+        return taken.view(*self._number.shape, values.shape[1])
+
+
 class Tokens:
     """A batch of rows. A row is a stretch of tokens that is scored at once.
 
@@ -28,6 +67,8 @@ class Tokens:
         *,
         real: Optional[Tensor] = None,
         parts: Optional[Dict[str, Tensor]] = None,
+        max_width: Optional[int] = None,
+        sentences: Optional[Sentences] = None,
     ):
         self._x, self._real = x, real
         self.mask = mask  # (B, L) bool, True for real tokens; always a prefix of the row
@@ -35,6 +76,8 @@ class Tokens:
         # (B, L) int64 word keys on the host, for the same reason; only for heads that ask for them
         self.keys = keys
         self.parts = parts or {}  # what `encode` hands to `loss` and `decode`
+        self.max_width = max_width  # widest span worth a look; None: no bound
+        self.sentences = sentences  # None where each row is one; only for heads that ask for them
 
     @property
     def x(self) -> Tensor:
@@ -79,7 +122,8 @@ class Tokens:
 
     def with_states(self, x: Tensor, **parts: Tensor) -> Tokens:
         """The same rows with other token vectors."""
-        return Tokens(x, self.mask, self.lengths, self.keys, parts=parts)
+        limits = {"max_width": self.max_width, "sentences": self.sentences}
+        return Tokens(x, self.mask, self.lengths, self.keys, parts=parts, **limits)
 
 
 @dataclass
@@ -141,8 +185,10 @@ class SpanModule(nn.Module):
         """What is worth telling after training, one line each."""
         return []
 
-    def cells(self, length: int) -> int:
-        """How many numbers one row of this length needs at the widest point, for batching rows."""
+    def cells(self, length: int, max_width: Optional[int] = None) -> int:
+        """How many numbers one row of this length needs at the widest point, for batching rows.
+
+        max_width: Widest span worth a look; None: no bound."""
         return length * max(self.n_labels, 1)
 
     def padding(self, length: int) -> int:

@@ -166,6 +166,11 @@ class Warnings(metaclass=WithCodes):
         "The extension `{name}` is already taken, so it does not show the relations of spacy-spanner. "
         "Read them with `spacy_spanner.relations.doc_relations(doc)`."
     )
+    SW06 = (
+        "Component '{name}' was trained by an earlier version, which did not store how wide gold spans and "
+        "how long rows were. It looks for spans of up to {width} tokens. Train it again, or set "
+        "`width_factor`."
+    )
     SW10 = (
         "`spacy-spanner.TagEmbed.v1`: no token has `{attr}`, so every token gets the same vector. Put a "
         "component that sets it (such as a tagger) before this one and, for training, name it in "

@@ -12,7 +12,7 @@ from thinc.api import Model
 from thinc.types import Floats2d
 from torch import Tensor
 
-from .batch import DOC, OWN_END, OWN_START, START, RelationPrediction, SpanBatch
+from .batch import START, RelationPrediction, SpanBatch, renumber
 from .bridge import flatten, gather, group_rows, shim_of, to_documents, train_rows
 from .contract import Decoded, SpanModule, Tokens
 from .shim import ModuleShim
@@ -57,7 +57,7 @@ def relation_table_model(
         shims=[ModuleShim(maker, learn_rate_scale=learn_rate_scale)],
         dims={"nI": None, "nO": None, "nR": None},
         refs={"tok2vec": tok2vec},
-        attrs={"max_width": max_width},
+        attrs={"max_width": max_width, "needs_sentences": True},
     )
 
 
@@ -87,14 +87,14 @@ def predict_rows(
     module.eval()
     found: List[Tuple[numpy.ndarray, ...]] = [empty_results()]
     with torch.inference_mode():
-        flat = flatten(model, tokvecs)  # (T, D)
+        flat = flatten(model, batch, tokvecs)  # (T, D)
         thresholds = torch.from_numpy(batch.thresholds).to(flat.device)  # (C + R,)
         groups = list(group_rows(module, batch))
         for rows, tokens in zip(groups, gather(flat, batch, groups), strict=True):
             found.append(find(module, batch, tokens, rows, thresholds))
     spans, span_scores, links, link_scores = map(numpy.concatenate, zip(*found, strict=True))
-    entities = to_documents(batch.rows, spans[:, 0], spans, span_scores)
-    return RelationPrediction(entities, *links_to_documents(batch.rows, links, link_scores))
+    entities = to_documents(batch, spans, span_scores)
+    return RelationPrediction(entities, *links_to_documents(batch, links, link_scores))
 
 
 def empty_results() -> Tuple[numpy.ndarray, ...]:
@@ -124,24 +124,25 @@ def find(
 
 def given_spans(given: numpy.ndarray, n_rows: int, rows: numpy.ndarray) -> Tensor:
     """The given spans of these rows, renumbered from 0, sorted and each once.  (N, 3)"""
-    new_number = numpy.full(n_rows, -1)
-    new_number[rows] = numpy.arange(len(rows))
-    number = new_number[given[:, 0]]
+    number = renumber(given, rows, n_rows)
     table = numpy.column_stack([number, given[:, 1:]])[number >= 0]
     return torch.from_numpy(numpy.unique(table, axis=0))
 
 
 def links_to_documents(
-    rows: numpy.ndarray, links: numpy.ndarray, scores: numpy.ndarray
+    batch: SpanBatch, links: numpy.ndarray, scores: numpy.ndarray
 ) -> Tuple[numpy.ndarray, numpy.ndarray]:
     """Relations in row coordinates (M, 6) as relations in documents. Each row answers only for
-    those whose first token it owns, be that of the head or of the tail."""
-    at = rows[links[:, 0]]  # (M, 5)
-    table = links.copy()
-    table[:, 0] = at[:, DOC]
-    table[:, 1:5] += at[:, [START]]
-    first = numpy.minimum(table[:, 1], table[:, 3])
-    own = (first >= at[:, OWN_START]) & (first < at[:, OWN_END])
-    table, scores = table[own], scores[own]
+    those whose first token it owns, be that of the head or of the tail, and nobody for those that
+    reach further than `max_reach`."""
+    row, label = links[:, 0], links[:, 5]
+    ends = links[:, 1:5] + batch.rows.table[row, START][:, None]  # (M, 4)
+    first = ends.min(1, initial=numpy.iinfo("int64").max)  # (M,)
+    kept = batch.rows.owns(row, first)
+    if batch.max_reach is not None:
+        kept &= ends.max(1, initial=0) - first <= batch.max_reach
+    doc, start = batch.rows.locate(first[kept])
+    ends = ends[kept] + (start - first[kept])[:, None]
+    table = numpy.column_stack([doc, ends, label[kept]])
     order = numpy.lexsort(table.T[::-1])
-    return table[order], scores[order]
+    return table[order], scores[kept][order]

@@ -29,6 +29,11 @@ class StoredRelation(NamedTuple):
     label: str
     score: Optional[float] = None
 
+    def shifted(self, by: int) -> StoredRelation:
+        """The same relation where its document begins `by` tokens later."""
+        ends = ("head_start", "head_end", "tail_start", "tail_end")
+        return self._replace(**{end: getattr(self, end) + by for end in ends})
+
 
 class Relation(NamedTuple):
     """A labelled link from one span to another."""

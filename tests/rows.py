@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import List, Optional, Sequence, Tuple
 
+import numpy
 import torch
 
-from spacy_spanner.contract import Gold, SpanModule, Tokens
+from spacy_spanner.contract import Gold, Sentences, SpanModule, Tokens
 
 Span = Tuple[int, int, int, int]
 
@@ -30,6 +31,16 @@ def one_row(tokens: Tokens, row: int, *, extra: int = 0) -> Tokens:
     if tokens.keys is not None:
         keys = torch.nn.functional.pad(tokens.keys[row : row + 1, :n], (0, extra))
     return Tokens(x, mask, [n], keys)
+
+
+def with_sentences(tokens: Tokens, starts: List[Tuple[int, int]]) -> Tokens:
+    """The same rows with sentences that begin at these (row, token)."""
+    marks = numpy.zeros(tuple(tokens.mask.shape), dtype=bool)
+    marks[:, 0] = True
+    for row, token in starts:
+        marks[row, token] = True
+    inside = Sentences(marks, tokens.lengths, tokens.mask.device)
+    return Tokens(tokens.x, tokens.mask, tokens.lengths, sentences=inside)
 
 
 def make_gold(spans: List[Span], *, n_outer: Optional[int] = None, known=None) -> Gold:

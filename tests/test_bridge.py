@@ -13,7 +13,7 @@ import spacy
 import torch
 from thinc.api import Adam, Model
 
-from spacy_spanner.batch import SpanBatch
+from spacy_spanner.batch import Rows, SpanBatch
 from spacy_spanner.bridge import group_rows, head_of
 from spacy_spanner.models.global_pointer import build_global_pointer
 from spacy_spanner.pipeline.component import SpanTablePipe
@@ -37,8 +37,8 @@ def vectors_layer(values):
     return Model("given", forward, dims={"nO": WIDTH}), kept
 
 
-@pytest.mark.parametrize("window", [64, 6])
-def test_finite_differences_through_the_bridge(window):
+@pytest.mark.parametrize("window,join", [(64, 0.0), (64, 1.0), (6, 0.0)])
+def test_finite_differences_through_the_bridge(window, join):
     nlp = spacy.blank("en")
     rng = numpy.random.default_rng(0)
     examples = make_examples(nlp)
@@ -47,7 +47,8 @@ def test_finite_differences_through_the_bridge(window):
         for eg in examples
     }
     layer, kept = vectors_layer(values)
-    pipe = nlp.add_pipe("global_pointer", config={"window": window, "overlap": window // 2})
+    rows = {"window": window, "overlap": window // 2, "join_training": join}
+    pipe = nlp.add_pipe("global_pointer", config=rows)
     pipe.model = build_global_pointer(layer, head_size=4)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # small windows lose the longest spans
@@ -77,7 +78,9 @@ def test_groups_hold_every_row_once_within_the_budget():
     model = build_global_pointer(None, head_size=4)
     module = head_of(model).maker(width=4, n_labels=3)
     lengths = numpy.random.default_rng(0).integers(1, 60, size=100)
-    rows = numpy.stack([numpy.arange(100), 0 * lengths, lengths, 0 * lengths, lengths], axis=1)
+    ends = lengths.cumsum()
+    table = numpy.stack([ends - lengths, ends, ends - lengths, ends], axis=1)
+    rows = Rows(lengths, numpy.arange(100), table)
     batch = SpanBatch([], rows, numpy.zeros(3), max_cells=20_000)
     groups = list(group_rows(module, batch))
     assert sorted(numpy.concatenate(groups).tolist()) == list(range(100))

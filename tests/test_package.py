@@ -73,9 +73,10 @@ ALLOWED = {
     "pipeline": {"batch", "errors", "overlaps", "relations", "scorers", "words"},
     "corpus": {"errors", "overlaps", "pipeline", "relations"},
     "training_config": {"errors"},
-    "analysis": {"batch", "corpus", "errors", "overlaps", "pipeline", "relations", "scorers"},
+    "analysis": {"corpus", "errors", "relations"},
     "distributed": {"corpus", "errors", "relations", "training_config"},
-    "cli": {"analysis", "corpus", "distributed", "errors", "training_config"},
+    "tuning": {"analysis", "batch", "corpus", "errors", "pipeline"},
+    "cli": {"analysis", "corpus", "distributed", "errors", "training_config", "tuning"},
 }
 WITHOUT_TORCH = [
     *("batch", "overlaps", "words", "relations", "scorers"),
@@ -114,6 +115,16 @@ def test_imports_point_one_way(path):
         assert "torch" not in outside
     if part in ("spans", "decoders", "contract"):
         assert not outside & {"spacy", "thinc"}
+
+
+def test_wheels_carry_every_file_of_the_package():
+    parser = ConfigParser()
+    parser.read(ROOT / "setup.cfg")
+    patterns = parser["options.package_data"]["spacy_spanner"].split()
+    declared = {path for pattern in patterns for path in PACKAGE.glob(pattern)}
+    files = {path for path in PACKAGE.rglob("*") if path.is_file()}
+    code = {path for path in files if path.suffix in (".py", ".pyc")}
+    assert files - code <= declared  # `configs` is a link, which `rglob` does not follow
 
 
 def test_fits_the_license_and_version():

@@ -7,8 +7,6 @@ import spacy
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 
-from spacy_spanner.analysis.relations import compare_relations, relation_list
-from spacy_spanner.analysis.render import Shown, render_page
 from spacy_spanner.relations import (
     Relation,
     doc_relations,
@@ -150,26 +148,3 @@ def test_scores_compare_characters_not_tokens():
         [Example(pred, gold)], entities="given", output="ents", spans_key="sc"
     )
     assert scores["rel_f"] == 1.0
-
-
-def test_marks_are_hits_misses_and_false_alarms():
-    marks = compare_relations(make_doc(LEFT, (ANN, TRENT, "met")), make_doc(LEFT, IN))
-    assert {(m.label, m.status, m.score) for m in marks} == {
-        ("left", "hit", 0.75),
-        ("met", "alarm", None),
-        ("in", "miss", None),
-    }
-    assert [m.status for m in compare_relations(make_doc(LEFT), None)] == ["plain"]
-
-
-def test_page_hides_only_documents_without_any_error():
-    for gold, hidden in [(make_doc(LEFT), True), (make_doc(LEFT, IN), False)]:
-        shown = Shown("text", [], "", True, compare_relations(make_doc(LEFT), gold))
-        page = render_page([shown], title="", note="")
-        assert ('class="doc clean"' in page) == hidden and "Trent University" in page
-
-
-def test_drawn_list_is_escaped():
-    html = relation_list(compare_relations(make_doc((ANN, UNI, "<b>", 0.5)), None))
-    assert "&lt;b&gt;" in html and "<b>" not in html and "Trent University" in html
-    assert relation_list([]) == ""

@@ -1,1 +1,1 @@
-"""Looking at predictions: where they are right, where they are wrong."""
+"""Analysis of predictions: scores broken down, kinds of errors, calibration, HTML pages."""

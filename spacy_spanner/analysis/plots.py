@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from functools import partial
 from io import StringIO
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Sequence, Tuple
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# matplotlib draws with these; in the page they become the variables of its style sheet.
+# matplotlib draws with these; `embed_svg` replaces them by variables of the style sheet.
 INK, SOFT, RULE, ONE, TWO = "#010203", "#010204", "#010205", "#010206", "#010207"
 VARIABLES = {INK: "ink", SOFT: "soft", RULE: "rule", ONE: "one", TWO: "two"}
 COLOURS = (ONE, TWO)
@@ -42,71 +43,87 @@ STYLE: Any = {
     "legend.frameon": False,
 }
 LONGEST = 12  # tokens; longer entities are drawn together
+SystemReport = Dict[str, Any]
+Panel = Tuple[str, List[List[Dict[str, Any]]]]  # title, buckets of each system
 
 
 def require_plots() -> None:
-    """Say what to install before any work is done in vain."""
+    """Raise an error before the work begins if matplotlib is missing."""
     if importlib.util.find_spec("matplotlib") is None:
         raise ImportError(Errors.S031)
 
 
-def bucket_plot(parts: Sequence[Dict[str, Any]]) -> str:
-    """F of each system in each bucket of each attribute."""
-    n_rows = -(-len(parts[0]["buckets"]) // 4)
-    return draw("buckets", (11.6, 2.75 * n_rows), fill_buckets, parts)
+def report_plots(parts: Sequence[SystemReport]) -> Dict[str, str]:
+    """The plots of the systems of a report as SVG, by name; "calibration" only with confidences."""
+    buckets = [
+        (split["title"], [part["buckets"][key]["buckets"] for part in parts])
+        for key, split in parts[0]["buckets"].items()
+    ]
+    documents = [
+        (f"{kind.capitalize()}, by {unit}", [part["document_length"][unit][kind] for part in parts])
+        for unit, kinds in parts[0]["document_length"].items()
+        for kind in kinds
+    ]
+    plots = {
+        "buckets": draw_panels("buckets", buckets, n_columns=4),
+        "documents": draw_panels("documents", documents, n_columns=2),
+        "length": draw_figure("length", (5.6, 3.7), partial(fill_lengths, parts)),
+    }
+    if any(part["calibration"] for part in parts):
+        curves = partial(fill_calibration, parts)
+        plots["calibration"] = draw_figure("calibration", (5.6, 3.7), curves)
+    return plots
 
 
-def fill_buckets(figure: Figure, parts: Sequence[Dict[str, Any]]) -> None:
-    splits = list(parts[0]["buckets"])
-    n_rows = -(-len(splits) // 4)
-    grid = figure.subplots(n_rows, 4, sharey=True, squeeze=False).ravel()
-    for axes, key in zip(grid, splits):
-        own = [part["buckets"][key]["buckets"] for part in parts]
-        ticks = [
-            "\n".join(filter(None, (bucket["name"], bucket["interval"], gold_count(bucket))))
-            for bucket in own[0]
-        ]
-        axes.set_title(parts[0]["buckets"][key]["title"], loc="left")
-        draw_bars(axes, [[100 * bucket["f"] for bucket in buckets] for buckets in own], ticks)
-    for axes in grid[len(splits) :]:
-        axes.remove()
-    for axes in grid[::4]:
-        axes.set_ylabel("F")
+def draw_panels(name: str, panels: Sequence[Panel], *, n_columns: int) -> str:
+    """A grid of bar charts: F of each system in each bucket."""
+    n_rows = -(-len(panels) // n_columns)
+
+    def fill(figure: Figure) -> None:
+        grid = figure.subplots(n_rows, n_columns, sharey=True, squeeze=False).ravel()
+        for axes, (title, systems) in zip(grid, panels):
+            axes.set_title(title, loc="left")
+            draw_bars(axes, [[100 * bucket["f"] for bucket in own] for own in systems])
+            ticks = [tick(bucket) for bucket in systems[0]]
+            axes.set_xticks(range(len(ticks)), ticks, fontsize=8)
+        for axes in grid[len(panels) :]:
+            axes.remove()
+        for axes in grid[::n_columns]:
+            axes.set_ylabel("F")
+
+    return draw_figure(name, (11.6, 2.75 * n_rows), fill)
 
 
-def gold_count(rates: Dict[str, Any]) -> str:
-    return f"n = {rates['hits'] + rates['misses']:,}"
+def tick(bucket: Dict[str, Any]) -> str:
+    """Name and interval of a bucket, and how many gold spans or relations it has."""
+    count = f"n = {bucket['hits'] + bucket['misses']:,}"
+    return "\n".join(filter(None, (bucket.get("name"), bucket["interval"], count)))
 
 
-def draw_bars(axes: Axes, values: List[List[float]], ticks: List[str]) -> None:
-    places = numpy.arange(len(ticks))
+def draw_bars(axes: Axes, values: List[List[float]]) -> None:
+    """Bars of each system side by side, with their values."""
     width = 0.8 / len(values)
     for i, heights in enumerate(values):
-        left = places - 0.4 + width * (i + 0.5)
+        left = numpy.arange(len(heights)) - 0.4 + width * (i + 0.5)
         bars = axes.bar(left, heights, width * 0.92, color=COLOURS[i])
         axes.bar_label(bars, fmt="%.0f", fontsize=8, color=SOFT, padding=1)
-    axes.set_xticks(places, ticks, fontsize=8)
     axes.set_ylim(0, 112)
     axes.set_yticks([0, 25, 50, 75, 100])
 
 
-def length_plot(parts: Sequence[Dict[str, Any]]) -> str:
-    """Recall by length in tokens; the longest are drawn as one."""
-    return draw("length", (5.6, 3.7), fill_lengths, parts)
-
-
-def fill_lengths(figure: Figure, parts: Sequence[Dict[str, Any]]) -> None:
+def fill_lengths(parts: Sequence[SystemReport], figure: Figure) -> None:
+    """Recall by length of entity in tokens; the longest are drawn as one."""
     axes = figure.subplots()
     known = sorted({min(own["length"], LONGEST) for part in parts for own in part["lengths"]})
     counts: Dict[int, int] = {}
     for i, part in enumerate(parts):
-        hits, gold = dict.fromkeys(known, 0), dict.fromkeys(known, 0)
+        found, gold = dict.fromkeys(known, 0), dict.fromkeys(known, 0)
         for own in part["lengths"]:
-            hits[min(own["length"], LONGEST)] += own["hits"]
+            found[min(own["length"], LONGEST)] += own["hits"]
             gold[min(own["length"], LONGEST)] += own["hits"] + own["misses"]
         drawn = [length for length in known if gold[length]]
-        recalls = [100 * hits[length] / gold[length] for length in drawn]
-        axes.plot(drawn, recalls, "o-", color=COLOURS[i], markersize=5, label=part["name"])
+        recalls = [100 * found[length] / gold[length] for length in drawn]
+        axes.plot(drawn, recalls, "o-", color=COLOURS[i], markersize=5)
         counts = gold
     ticks = [f"{n}{'+' if n == LONGEST else ''}\n{counts[n]:,}" for n in known]
     axes.set_xticks(known, ticks, fontsize=8)
@@ -115,12 +132,8 @@ def fill_lengths(figure: Figure, parts: Sequence[Dict[str, Any]]) -> None:
     axes.set_ylim(0, 103)
 
 
-def reliability_plot(parts: Sequence[Dict[str, Any]]) -> str:
-    """Share of right predictions by confidence; the diagonal is what confidences promise."""
-    return draw("reliability", (5.6, 3.7), fill_reliability, parts)
-
-
-def fill_reliability(figure: Figure, parts: Sequence[Dict[str, Any]]) -> None:
+def fill_calibration(parts: Sequence[SystemReport], figure: Figure) -> None:
+    """Accuracy by confidence; perfectly calibrated confidences lie on the diagonal."""
     axes = figure.subplots()
     axes.plot([0, 1], [0, 1], "--", color=SOFT, linewidth=1)
     for i, part in enumerate(parts):
@@ -135,30 +148,25 @@ def fill_reliability(figure: Figure, parts: Sequence[Dict[str, Any]]) -> None:
     axes.set_xlim(0, 1.02)
     axes.set_ylim(0, 1.02)
     axes.set_xlabel("confidence")
-    axes.set_ylabel("share that is right")
+    axes.set_ylabel("accuracy")
 
 
-def draw(
-    name: str,
-    size: Tuple[float, float],
-    fill: Callable[[Figure, Sequence[Dict[str, Any]]], None],
-    parts: Sequence[Dict[str, Any]],
-) -> str:
-    """Fill a figure of its own, without matplotlib's global state, and write it as SVG."""
+def draw_figure(name: str, size: Tuple[float, float], fill: Callable[[Figure], None]) -> str:
+    """Fill a new figure, without matplotlib's global state, and write it as SVG."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     target = StringIO()
     with rc_context(STYLE):
         figure = Figure(figsize=size, layout="constrained")
-        fill(figure, parts)
-        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        figure.savefig(target, format="svg", transparent=True, metadata=nothing)
-    return adopt(target.getvalue(), name)
+        fill(figure)
+        no_metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        figure.savefig(target, format="svg", transparent=True, metadata=no_metadata)
+    return embed_svg(target.getvalue(), name)
 
 
-def adopt(svg: str, name: str) -> str:
-    """A drawing as an element of an HTML page: colours are variables, ids are its own."""
+def embed_svg(svg: str, name: str) -> str:
+    """A drawing as an element of an HTML page: colours become variables, ids get a prefix."""
     svg = svg[svg.index("<svg") :].strip()
     for colour, variable in VARIABLES.items():
         svg = svg.replace(colour, f"var(--{variable})")

@@ -1,20 +1,26 @@
-"""Everything there is to say about one system or two, as plain data that JSON can hold."""
+"""The whole analysis of one or two systems, as plain data that JSON can hold."""
 
 from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence
 
 from .attributes import ATTRIBUTES, TrainingFacts, corpus_oov_density
-from .buckets import Split, bucket_rates, make_split
-from .calibration import calibration
-from .confident import confident_errors
-from .marks import Rates
-from .mistakes import confusion, error_counts
-from .rates import by_label, by_length, macro_f, overall, unlabelled
-from .significance import paired_bootstrap
-from .tables import Corpus, System
+from .buckets import Split, bucket_counts, length_buckets, make_split
+from .mistakes import confident_errors, confusion, error_counts
+from .scores import (
+    Counts,
+    by_label,
+    by_length,
+    macro_f,
+    overall,
+    paired_bootstrap,
+    system_calibration,
+    unlabelled,
+)
+from .systems import GoldCorpus, System
 
 Report = Dict[str, Any]
+COUNT_KEYS = ("hits", "misses", "alarms")  # of true positives, false negatives, false positives
 
 
 def make_report(
@@ -26,32 +32,38 @@ def make_report(
     n_errors: int = 20,
 ) -> Report:
     """
-    systems: The system, and the one to compare it with, if any.
+    systems: The system, and the baseline to compare it with, if any.
     train: Needed for label consistency and everything about vocabulary.
-    quartiles: Cut attributes at the quartiles of the gold instead of at the papers' intervals.
+    quartiles: Cut attributes at quartiles instead of at the papers' intervals.
     resamples: Draws of the paired bootstrap.
     n_errors: How many of the most confident errors to list.
     """
-    corpus = systems[0].corpus
+    corpus, facts = systems[0].corpus, train or TrainingFacts()
     splits = [
-        make_split(attribute, corpus, train, quartiles=quartiles)
+        make_split(attribute, corpus, facts, quartiles=quartiles)
         for attribute in ATTRIBUTES
         if train is not None or not attribute.needs_train
     ]
-    parts = [describe_system(system, splits, train, n_errors=n_errors) for system in systems]
+    parts = [
+        {
+            **describe_system(system, splits, facts, n_errors=n_errors),
+            "document_length": describe_lengths(system, quartiles=quartiles),
+        }
+        for system in systems
+    ]
     report: Report = {
         "corpus": describe_corpus(corpus, train),
         "systems": parts,
         "comparison": None,
     }
     if len(systems) == 2:
-        report["comparison"] = compare_parts(parts)
         difference = paired_bootstrap(systems[0], systems[1], resamples=resamples)
-        report["comparison"]["f_score"] = difference._asdict()
+        report["comparison"] = {**compare_parts(*parts), "f_score": difference._asdict()}
     return report
 
 
-def describe_corpus(corpus: Corpus, train: Optional[TrainingFacts]) -> Dict[str, Any]:
+def describe_corpus(corpus: GoldCorpus, train: Optional[TrainingFacts]) -> Dict[str, Any]:
+    """The size of the gold, and its share of words that the training data does not have."""
     return {
         "documents": len(corpus.docs),
         "tokens": int(corpus.n_tokens.sum()),
@@ -61,20 +73,21 @@ def describe_corpus(corpus: Corpus, train: Optional[TrainingFacts]) -> Dict[str,
 
 
 def describe_system(
-    system: System, splits: Sequence[Split], train: Optional[TrainingFacts], *, n_errors: int
+    system: System, splits: Sequence[Split], train: TrainingFacts, *, n_errors: int
 ) -> Dict[str, Any]:
+    """Everything about the spans of one system but the scores by length of document."""
     labels = by_label(system)
-    curve = calibration(system)
+    curve = system_calibration(system)
     return {
         "name": system.name,
         "overall": as_dict(overall(system)),
         "unlabelled": as_dict(unlabelled(system)),
         "macro_f": macro_f(labels),
-        "labels": {name: as_dict(rates) for name, rates in labels.items()},
+        "labels": {name: as_dict(counts) for name, counts in labels.items()},
         "buckets": {
             split.attribute.key: describe_buckets(system, split, train) for split in splits
         },
-        "lengths": [{"length": n, **as_dict(rates)} for n, rates in by_length(system)],
+        "lengths": [{"length": n, **as_dict(counts)} for n, counts in by_length(system)],
         "errors": describe_errors(system),
         "confusion": describe_confusion(system, list(labels)),
         "calibration": None
@@ -84,48 +97,80 @@ def describe_system(
     }
 
 
-def describe_buckets(
-    system: System, split: Split, train: Optional[TrainingFacts]
-) -> Dict[str, Any]:
-    buckets = bucket_rates(system, split, train)
+def describe_buckets(system: System, split: Split, train: TrainingFacts) -> Dict[str, Any]:
+    """The scores of the buckets of one attribute."""
+    buckets = bucket_counts(system, split, train)
     return {
         "title": split.attribute.title,
         "buckets": [
-            {"name": own.name, "interval": own.interval, **as_dict(own.rates)} for own in buckets
+            {"name": own.name, "interval": own.interval, **as_dict(own.counts)} for own in buckets
         ],
     }
 
 
+def describe_lengths(system: System, *, quartiles: bool) -> Dict[str, Any]:
+    """Scores by length of document: unit ("tokens", "sentences"), then "spans" or "relations"."""
+    return {
+        unit: {
+            kind: [
+                {"interval": own.interval, "documents": own.documents, **as_dict(own.counts)}
+                for own in buckets
+            ]
+            for kind, buckets in kinds.items()
+        }
+        for unit, kinds in length_buckets(system, quartiles=quartiles).items()
+    }
+
+
 def describe_errors(system: System) -> Dict[str, Any]:
+    """Counts and rates of the kinds of errors."""
     errors = error_counts(system)
     rates = {"boundary_rate": errors.boundary_rate, "type_rate": errors.type_rate}
     return {**errors._asdict(), "total": errors.total, **rates}
 
 
 def describe_confusion(system: System, names: List[str]) -> Dict[str, Any]:
-    """Rows and columns in the order of `names`, then "nothing" (None)."""
+    """Rows and columns in the order of `names`, then "none" (None)."""
     order = [system.corpus.labels.index(name) for name in names] + [len(names)]
     counts = confusion(system)[order][:, order]
     return {"labels": [*names, None], "counts": counts.tolist()}
 
 
-def compare_parts(parts: Sequence[Dict[str, Any]]) -> Dict[str, Any]:
-    """Differences, first minus second. None where neither has anything in a bucket."""
-    first, second = parts
-    buckets = {
-        key: [
-            a["f"] - b["f"] if any(own[n] for own in (a, b) for n in Rates._fields) else None
-            for a, b in zip(split["buckets"], second["buckets"][key]["buckets"], strict=True)
-        ]
-        for key, split in first["buckets"].items()
+def compare_parts(first: Dict[str, Any], second: Dict[str, Any]) -> Dict[str, Any]:
+    """Differences of F and of error rates, first minus second."""
+    return {
+        "buckets": {
+            key: bucket_differences(split["buckets"], second["buckets"][key]["buckets"])
+            for key, split in first["buckets"].items()
+        },
+        "errors": {
+            key: first["errors"][key] - second["errors"][key]
+            for key in ("boundary_rate", "type_rate")
+        },
+        "labels": {
+            name: own["f"] - second["labels"][name]["f"] for name, own in first["labels"].items()
+        },
+        "document_length": {
+            unit: {
+                kind: bucket_differences(buckets, second["document_length"][unit][kind])
+                for kind, buckets in kinds.items()
+            }
+            for unit, kinds in first["document_length"].items()
+        },
     }
-    rates = {
-        key: first["errors"][key] - second["errors"][key] for key in ("boundary_rate", "type_rate")
-    }
-    labels = {name: own["f"] - second["labels"][name]["f"] for name, own in first["labels"].items()}
-    return {"buckets": buckets, "errors": rates, "labels": labels}
 
 
-def as_dict(rates: Rates) -> Dict[str, Any]:
-    values = {"precision": rates.precision, "recall": rates.recall, "f": rates.f_score}
-    return {**rates._asdict(), **values}
+def bucket_differences(
+    first: Sequence[Dict[str, Any]], second: Sequence[Dict[str, Any]]
+) -> List[Optional[float]]:
+    """Differences of F in the same buckets; None where neither system has anything."""
+    return [
+        a["f"] - b["f"] if any(own[key] for own in (a, b) for key in COUNT_KEYS) else None
+        for a, b in zip(first, second, strict=True)
+    ]
+
+
+def as_dict(counts: Counts) -> Dict[str, Any]:
+    """Counts and scores under the names of the JSON report."""
+    scores = {"precision": counts.precision, "recall": counts.recall, "f": counts.f_score}
+    return {**dict(zip(COUNT_KEYS, counts, strict=True)), **scores}

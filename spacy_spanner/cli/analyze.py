@@ -1,27 +1,27 @@
-"""`spacy spanner analyze`: errors of one system, and differences between two."""
+"""`spacy spanner analyze`: break the score of a system down, and compare two systems."""
 
 from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
 
 import typer
 from wasabi import msg
 
+from .options import SpanOutput
+
 if TYPE_CHECKING:
+    from ..analysis.attributes import TrainingFacts
     from ..analysis.report import Report
+    from ..analysis.systems import System
 
-COUNTS = ("Hits", "Missed", "False", "P", "R", "F")
-
-
-class Where(str, Enum):
-    auto = "auto"
-    spans = "spans"
-    ents = "ents"
+SCORES = ("TP", "FN", "FP", "P", "R", "F")
 
 
 class Intervals(str, Enum):
+    """How attributes are cut into buckets."""
+
     paper = "paper"
     quartiles = "quartiles"
 
@@ -33,47 +33,33 @@ def analyze_cli(
         None, "--train", "-t", help="Training data, for consistency and vocabulary", exists=True
     ),
     compare: Optional[str] = typer.Option(
-        None, "--compare", "-c", help="Another pipeline or file, taken as the standard"
+        None, "--compare", "-c", help="The baseline: another pipeline or file"
     ),
-    output: Where = typer.Option(
-        Where.auto, "--output", help="Compare spans or ents; auto: ents if gold has no such spans"
+    output: SpanOutput = typer.Option(
+        SpanOutput.auto,
+        "--output",
+        help="Compare spans or ents; auto: ents if gold has no such spans",
     ),
     spans_key: str = typer.Option("sc", "--spans-key", "-sk", help="Span group to compare"),
     buckets: Intervals = typer.Option(
-        Intervals.paper, "--buckets", help="Intervals of the papers, or quartiles of the gold"
+        Intervals.paper, "--buckets", help="Intervals of the papers, or quartiles"
     ),
     resamples: int = typer.Option(1000, "--resamples", min=1, help="Draws of the bootstrap test"),
-    n_errors: int = typer.Option(20, "--errors", min=0, help="Confident errors to list"),
-    json_path: Optional[Path] = typer.Option(None, "--json", "-j", help="Write all as JSON here"),
-    page: Optional[Path] = typer.Option(None, "--page", "-o", help="Write an HTML page here"),
+    n_errors: int = typer.Option(20, "--errors", min=0, help="Number of confident errors to list"),
+    json_path: Optional[Path] = typer.Option(None, "--json", "-j", help="Write the report as JSON"),
+    page: Optional[Path] = typer.Option(None, "--page", "-o", help="Write an HTML page"),
 ) -> None:
-    """Show what a system gets right and wrong.
+    """Analyze the errors of a system.
 
-    Strict scores by label, by length and in buckets of attributes; kinds of errors, confused labels,
-    calibration and the most confident errors. With --compare also whether two systems differ by more
-    than chance, and where.
+    Strict scores by label, by length of entity and of document, and in buckets of attributes; kinds of
+    errors, confusion of labels, calibration and the most confident errors. With --compare also where
+    two systems differ, and whether the difference is significant.
     """
-    import srsly
-
-    from ..analysis.attributes import training_facts
-    from ..analysis.plots import require_plots
     from ..analysis.report import make_report
-    from ..analysis.report_page import report_page
-    from ..analysis.sources import load_systems
-    from ..corpus.docs import read_docs
-    from ..errors import Errors, UserError
 
-    if page:
-        require_plots()  # before the work, not after it
     sources = [source, compare] if compare else [source]
-    systems, where = load_systems(sources, str(gold), output=output.value, spans_key=spans_key)
-    vocab = systems[0].corpus.docs[0].vocab
-    facts = None
-    if train:
-        docs = list(read_docs(train, vocab))
-        if not docs:
-            raise UserError(Errors.S028.format(path=train))
-        facts = training_facts(docs, output=where, spans_key=spans_key)
+    options = {"output": output.value, "spans_key": spans_key}
+    systems, facts = load_inputs(sources, gold, train, **options, plots=page is not None)
     report = make_report(
         systems,
         train=facts,
@@ -82,17 +68,56 @@ def analyze_cli(
         n_errors=n_errors,
     )
     print_report(report)
+    write_report(report, gold=gold, json_path=json_path, page=page)
+
+
+def load_inputs(
+    sources: List[str],
+    gold: Path,
+    train: Optional[Path],
+    *,
+    output: str,
+    spans_key: str,
+    plots: bool,
+) -> Tuple[List[System], Optional[TrainingFacts]]:
+    """The systems and what is known of the training data, if it is given."""
+    from ..analysis.attributes import training_facts
+    from ..analysis.plots import require_plots
+    from ..analysis.systems import load_systems
+    from ..corpus.docs import read_docs
+    from ..errors import Errors, UserError
+
+    if plots:
+        require_plots()  # before the work, not after it
+    systems, output = load_systems(sources, str(gold), output=output, spans_key=spans_key)
+    if train is None:
+        return systems, None
+    docs = list(read_docs(train, systems[0].corpus.docs[0].vocab))
+    if not docs:
+        raise UserError(Errors.S028.format(path=train))
+    return systems, training_facts(docs, output=output, spans_key=spans_key)
+
+
+def write_report(
+    report: Report, *, gold: Path, json_path: Optional[Path], page: Optional[Path]
+) -> None:
+    """Write the report as JSON and as a page, where a path is given."""
+    import srsly
+
+    from ..analysis.pages import report_page
+
     for path in filter(None, (json_path, page)):
         path.parent.mkdir(parents=True, exist_ok=True)
     if json_path:
         srsly.write_json(json_path, report)
-        msg.good(f"{json_path}: everything as JSON")
+        msg.good(f"Wrote the report to {json_path}")
     if page:
         page.write_text(report_page(report, gold=str(gold)), encoding="utf-8")
-        msg.good(f"{page}: the page")
+        msg.good(f"Wrote the page to {page}")
 
 
 def print_report(report: Report) -> None:
+    """Print the scores of each system, then their differences."""
     comparison = report["comparison"]
     for part in report["systems"]:
         print_system(part)
@@ -104,21 +129,23 @@ def print_report(report: Report) -> None:
     low, high = (f"{100 * change[end]:+.2f}" for end in ("low", "high"))
     msg.text(
         f"F {100 * change['value']:+.2f} (95 % interval {low} to {high}), p = {change['p_value']:.3f} "
-        f"by {change['resamples']} paired draws of documents"
+        f"by a paired bootstrap with {change['resamples']} draws"
     )
     titles = report["systems"][0]["buckets"]
     rows = []
     for key, values in comparison["buckets"].items():
         names = [own["name"] for own in titles[key]["buckets"]]
         cells = ["-" if value is None else f"{100 * value:+.1f}" for value in values]
-        told = [f"{name} {cell}" for name, cell in zip(names, cells, strict=True)]
-        rows.append((titles[key]["title"], *told, *[""] * (4 - len(told))))
+        shown = [f"{name} {cell}" for name, cell in zip(names, cells, strict=True)]
+        rows.append((titles[key]["title"], *shown, *[""] * (4 - len(shown))))
     msg.table(rows, header=("F by bucket", "", "", "", ""), divider=True, aligns=("l", *"rrrr"))
+    print_length_differences(report)
 
 
 def print_system(part: Dict[str, Any]) -> None:
+    """Print the tables and errors of one system."""
     msg.divider(part["name"])
-    print_rates(
+    print_scores(
         "Labels",
         [
             ("all", part["overall"]),
@@ -130,40 +157,72 @@ def print_system(part: Dict[str, Any]) -> None:
     for split in part["buckets"].values():
         for i, own in enumerate(split["buckets"]):
             name = f"{own['name']:<5} {own['interval']}".strip()
-            rows.append((split["title"] if i == 0 else "", name, *rate_cells(own)))
-    header = ("Attribute", "Bucket", *COUNTS)
+            rows.append((split["title"] if i == 0 else "", name, *score_cells(own)))
+    header = ("Attribute", "Bucket", *SCORES)
     msg.table(rows, header=header, divider=True, aligns=("l", "l", *"rrrrrr"))
-    print_rates("Length", [(str(own["length"]), own) for own in part["lengths"]])
+    print_scores("Length", [(str(own["length"]), own) for own in part["lengths"]])
+    by_length = [
+        (title, bucket["interval"], f"{bucket['documents']:,}", *score_cells(bucket))
+        for title, bucket in length_rows(part["document_length"])
+    ]
+    columns = ("Length of document", "Bucket", "Docs", *SCORES)
+    msg.table(by_length, header=columns, divider=True, aligns=("l", "l", "r", *"rrrrrr"))
     print_errors(part)
 
 
+def length_rows(lengths: Dict[str, Any]) -> Iterator[Tuple[str, Any]]:
+    """All buckets of documents; only the first of each table has a title."""
+    for unit, kinds in lengths.items():
+        for kind, buckets in kinds.items():
+            for i, bucket in enumerate(buckets):
+                yield f"{kind.capitalize()}, by {unit}" if i == 0 else "", bucket
+
+
+def print_length_differences(report: Report) -> None:
+    """Print F of both systems and the difference by length of document."""
+    parts = [length_rows(part["document_length"]) for part in report["systems"]]
+    values = length_rows(report["comparison"]["document_length"])
+    rows = []
+    for (title, first), (_, second), (_, value) in zip(*parts, values, strict=True):
+        scores = [score_cells(own)[-1] for own in (first, second)]
+        difference = "-" if value is None else f"{100 * value:+.1f}"
+        rows.append((title, first["interval"], f"{first['documents']:,}", *scores, difference))
+    names = [part["name"] for part in report["systems"]]
+    header = ("F by length of document", "Bucket", "Docs", *names, "Difference")
+    msg.table(rows, header=header, divider=True, aligns=("l", "l", *"rrrr"))
+
+
 def print_errors(part: Dict[str, Any]) -> None:
+    """Print kinds of errors, calibration and the five most confident errors."""
     errors, curve = part["errors"], part["calibration"]
     msg.text(
-        f"Of {errors['total']:,} errors (false alarms and misses), {errors['boundary']:,} are boundary "
-        f"errors ({100 * errors['boundary_rate']:.1f} %) and {errors['type']:,} type errors "
-        f"({100 * errors['type_rate']:.1f} %); {errors['spurious']:,} false alarms touch no gold and "
-        f"{errors['untouched']:,} misses no prediction"
+        f"Of {errors['total']:,} errors (false positives and false negatives), {errors['boundary']:,} are "
+        f"boundary errors ({100 * errors['boundary_rate']:.1f} %) and {errors['type']:,} type errors "
+        f"({100 * errors['type_rate']:.1f} %); {errors['spurious']:,} false positives overlap no "
+        f"gold and {errors['untouched']:,} false negatives no prediction"
     )
     if curve is not None:
         msg.text(
-            f"Confidence {100 * curve['confidence']:.1f} on average, {100 * curve['accuracy']:.1f} % "
-            f"right; expected calibration error {100 * curve['error']:.1f}"
+            f"Mean confidence {100 * curve['confidence']:.1f} %, accuracy {100 * curve['accuracy']:.1f} %; "
+            f"expected calibration error {100 * curve['error']:.1f}"
         )
     for own in part["confident_errors"][:5]:
         score = "" if own["score"] is None else f" {own['score']:.2f}"
-        gold = ", ".join(f"{g['text']} ({g['label']})" for g in own["gold"]) or "nothing"
+        gold = ", ".join(f"{g['text']} ({g['label']})" for g in own["gold"]) or "none"
         print(
             f"  {own['before']}[{own['text']}]{own['after']}\n"
             f"      {own['label']}{score}, {own['kind']} error; gold: {gold}"
         )
 
 
-def print_rates(title: str, rows: List[Any]) -> None:
-    cells = [(name, *rate_cells(own)) for name, own in rows]
-    msg.table(cells, header=(title, *COUNTS), divider=True, aligns=("l", *"rrrrrr"))
+def print_scores(title: str, rows: List[Any]) -> None:
+    """Print a table of counts and scores."""
+    cells = [(name, *score_cells(own)) for name, own in rows]
+    msg.table(cells, header=(title, *SCORES), divider=True, aligns=("l", *"rrrrrr"))
 
 
-def rate_cells(own: Dict[str, Any]) -> List[str]:
-    counts = [f"{own[name]:,}" for name in ("hits", "misses", "alarms")]
-    return counts + [f"{100 * own[name]:.1f}" for name in ("precision", "recall", "f")]
+def score_cells(own: Dict[str, Any]) -> List[str]:
+    """The cells under `SCORES`; scores of an empty group are undefined."""
+    counts = [own[name] for name in ("hits", "misses", "alarms")]
+    scores = [f"{100 * own[name]:.1f}" for name in ("precision", "recall", "f")]
+    return [f"{count:,}" for count in counts] + (scores if any(counts) else ["-"] * 3)

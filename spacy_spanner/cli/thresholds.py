@@ -1,4 +1,4 @@
-"""`spacy spanner thresholds`: the best thresholds on development data, in one pass."""
+"""`spacy spanner thresholds`: the best thresholds on development data, from one pass."""
 
 from __future__ import annotations
 
@@ -9,42 +9,44 @@ import typer
 from wasabi import msg
 
 if TYPE_CHECKING:
-    from ..analysis.thresholds import Setting
+    from spacy.language import Language
+
+    from ..tuning.thresholds import ThresholdSetting
 
 
 def thresholds_cli(
     model: str = typer.Argument(..., help="A trained pipeline"),
     dev: Path = typer.Argument(..., help="Development data (.spacy)", exists=True),
     pipe: Optional[str] = typer.Option(None, "--pipe", "-p", help="Component  [the only one]"),
-    per_label: bool = typer.Option(False, "--per-label", "-l", help="One for each label as well"),
+    per_label: bool = typer.Option(
+        False, "--per-label", "-l", help="Also a threshold for each label"
+    ),
     temperature: bool = typer.Option(
-        False, "--temperature", "-t", help="Calibrate the confidences as well"
+        False, "--temperature", "-t", help="Also calibrate the confidences"
     ),
     min_gold: int = typer.Option(
         10, "--min-gold", min=1, help="Labels with fewer gold spans keep the common threshold"
     ),
-    write: Optional[Path] = typer.Option(
-        None, "--write", "-w", help="Save the changed pipeline here"
-    ),
+    write: Optional[Path] = typer.Option(None, "--write", "-w", help="Save the new pipeline here"),
     in_place: bool = typer.Option(False, "--in-place", help="Change the pipeline itself"),
 ) -> None:
     """Find the thresholds of the best F on development data.
 
-    The data is scored once. Without --write or --in-place nothing is changed; what is written never
-    has a lower F on this data than the pipeline had.
+    The data is scored once. Without --write or --in-place nothing is changed. The F on this data never
+    becomes lower.
     """
     import spacy
 
-    from ..analysis.sources import blank_docs
-    from ..analysis.thresholds import tune
-    from ..analysis.tuning import collect, find_pipe, write_setting
+    from ..corpus.pairs import unpredicted_pairs
     from ..errors import Errors, UserError
+    from ..tuning.component import collect_candidates, find_pipe
+    from ..tuning.thresholds import tune
 
     if in_place and (write or not Path(model).is_dir()):
         raise typer.BadParameter("--in-place needs the folder of a pipeline, and no --write")
     nlp = spacy.load(model)
     name, component = find_pipe(nlp, pipe)
-    candidates = collect(nlp, name, list(blank_docs(nlp, [str(dev)])))
+    candidates = collect_candidates(nlp, name, unpredicted_pairs(nlp, [str(dev)]))
     if not candidates.n_gold:
         raise UserError(Errors.S112.format(path=dev, name=name))
     settings = tune(
@@ -57,22 +59,31 @@ def thresholds_cli(
         min_gold=min_gold,
     )
     print_settings(settings, list(component.labels), per_label=per_label)
-    target = Path(model) if in_place else write
+    save_setting(nlp, name, settings[1], Path(model) if in_place else write)
+
+
+def save_setting(
+    nlp: Language, name: str, setting: ThresholdSetting, target: Optional[Path]
+) -> None:
+    """Change the component and save the pipeline, if there is a folder to save it to."""
+    from ..tuning.component import write_setting
+
     if target is None:
-        msg.info("Nothing was changed: save the pipeline with --write FOLDER or --in-place")
+        msg.info("Nothing was changed. Save the pipeline with --write FOLDER or --in-place")
         return
-    write_setting(nlp, name, settings[1])
+    write_setting(nlp, name, setting)
     nlp.to_disk(target)
     msg.good(f"Saved the pipeline to {target}")
 
 
-def print_settings(settings: List[Setting], labels: List[str], *, per_label: bool) -> None:
+def print_settings(settings: List[ThresholdSetting], labels: List[str], *, per_label: bool) -> None:
+    """Print the current and the best setting side by side."""
     rows = [
         ("Threshold", *(f"{own.threshold:.4f}" for own in settings)),
         ("Temperature", *(f"{own.temperature:.3f}" for own in settings)),
-        ("Precision", *(f"{100 * own.rates.precision:.2f}" for own in settings)),
-        ("Recall", *(f"{100 * own.rates.recall:.2f}" for own in settings)),
-        ("F", *(f"{100 * own.rates.f_score:.2f}" for own in settings)),
+        ("Precision", *(f"{100 * own.counts.precision:.2f}" for own in settings)),
+        ("Recall", *(f"{100 * own.counts.recall:.2f}" for own in settings)),
+        ("F", *(f"{100 * own.counts.f_score:.2f}" for own in settings)),
         ("Calibration error", *(f"{100 * own.calibration.error:.2f}" for own in settings)),
     ]
     msg.table(rows, header=("", "Now", "Best"), divider=True, aligns=("l", "r", "r"))

@@ -1,18 +1,22 @@
-"""Reading `.spacy` files, and the gold spans of a document."""
+"""Reading `.spacy` files, and the spans and relations of a document."""
 
 from __future__ import annotations
 
 import zlib
 from pathlib import Path
-from typing import Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Tuple
 
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc, DocBin, Span
 from spacy.vocab import Vocab
 
 from ..errors import Errors
+from ..pipeline.outputs import SCORES
+from ..relations import Relation, doc_relations, get_relations
 from .record import CorpusError, RawSpan
 
 DOC_ID = "doc"  # the entry of `doc.user_data` with the id that a corpus gives a document
+SpanKey = Tuple[int, int, str]  # character offsets, end exclusive, and label
+RelationKey = Tuple[SpanKey, SpanKey, str]  # head, tail, label
 
 
 def read_docs(path: Path, vocab: Vocab) -> Iterator[Doc]:
@@ -32,15 +36,48 @@ def doc_files(path: Path) -> List[Path]:
     return files
 
 
+def doc_spans(doc: Doc, *, output: str, spans_key: str) -> Optional[List[Span]]:
+    """The spans of a document: `doc.ents` for output "ents", else `doc.spans[spans_key]`. None where
+    the document is not annotated."""
+    if output == "ents":
+        return list(doc.ents) if doc.has_annotation("ENT_IOB") else None
+    return list(doc.spans[spans_key]) if spans_key in doc.spans else None
+
+
 def gold_spans(doc: Doc, *, output: str, spans_key: str) -> Optional[List[RawSpan]]:
     """What a component with this `output` learns from; None where the document is not annotated."""
-    if output == "ents":
-        if not doc.has_annotation("ENT_IOB"):
-            return None
-        return [(ent.start, ent.end, ent.label_) for ent in doc.ents]
-    if spans_key not in doc.spans:
+    spans = doc_spans(doc, output=output, spans_key=spans_key)
+    return None if spans is None else [(span.start, span.end, span.label_) for span in spans]
+
+
+def span_key(span: Span) -> SpanKey:
+    """What has to be equal for a predicted span to be correct, whatever the tokens are."""
+    return span.start_char, span.end_char, span.label_
+
+
+def scored_spans(
+    doc: Doc, *, output: str, spans_key: str
+) -> Optional[Dict[SpanKey, Optional[float]]]:
+    """The spans of a document with their confidences (None where there is none); entities take the
+    confidence of an equal span in any group. None where the document is not annotated."""
+    spans = doc_spans(doc, output=output, spans_key=spans_key)
+    if spans is None:
         return None
-    return [(span.start, span.end, span.label_) for span in doc.spans[spans_key]]
+    known: Dict[SpanKey, float] = {}
+    for name in doc.spans if output == "ents" else [spans_key]:
+        group = doc.spans[name]
+        scores = group.attrs.get(SCORES)
+        if scores is not None and len(scores) == len(group):
+            known.update(zip(map(span_key, group), map(float, scores)))
+    return {key: known.get(key) for key in map(span_key, spans)}
+
+
+def keyed_relations(doc: Doc) -> Optional[Dict[RelationKey, Relation]]:
+    """The relations of a document by what has to be equal for one to be correct. None where the
+    document has no annotation of relations."""
+    if get_relations(doc) is None:
+        return None
+    return {(span_key(r.head), span_key(r.tail), r.label): r for r in doc_relations(doc)}
 
 
 def edges(doc: Doc, span: RawSpan) -> Tuple[str, str]:

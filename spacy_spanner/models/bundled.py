@@ -78,8 +78,8 @@ class BundledNER(SpanModule):
     def summary(self) -> List[str]:
         return [*self.seq.summary(), *self.span.summary()]
 
-    def cells(self, length: int) -> int:
-        return max(self.seq.cells(length), self.span.cells(length))
+    def cells(self, length: int, max_width: Optional[int] = None) -> int:
+        return max(head.cells(length, max_width) for head in (self.seq, self.span))
 
     def padding(self, length: int) -> int:
         if not self.training:
@@ -150,6 +150,7 @@ def build_bundled_ner(
         flat=decoder.flat,
         max_width=decoder.max_width,
         needs_keys=seq_head.needs_keys or span_head.needs_keys,
+        needs_sentences=seq_head.needs_sentences or span_head.needs_sentences,
         threshold=decoder.threshold,
         learn_rate_scale=learn_rate_scale,
     )

@@ -38,7 +38,7 @@ class GlobalPointer(SpanModule):
     make_scorer: Called with width= and n_labels=; gives the module that scores pairs of tokens.
     hidden_width: Width of a layer between the token vectors and the scorer; None for none.
     loss: "multilabel" as in the paper, or its ablation "binary".
-    max_width: Widest span to look at. Memory is then linear in the length of a row.
+    max_width: Widest span to look at, if the component knows no smaller bound.
     dropout: Of the token vectors, in training.
     """
 
@@ -62,69 +62,79 @@ class GlobalPointer(SpanModule):
         self.cell_loss = {"multilabel": multilabel_loss, "binary": binary_loss}[loss]
         self.max_width = max_width
 
-    def band_width(self, length: int) -> Optional[int]:
-        """The width of the band, or None where all pairs fit into it anyway."""
-        return None if self.max_width is None or self.max_width >= length else self.max_width
+    def widest(self, length: int, max_width: Optional[int]) -> int:
+        """The widest span to look at in rows of this length."""
+        return min(w for w in (length, self.max_width, max_width) if w is not None)
+
+    def table_of(self, tokens: Tokens) -> PairTable:
+        """The form of the table of a batch of rows."""
+        length = tokens.mask.shape[1]
+        return PairTable(length, self.widest(length, tokens.max_width))
 
     def logits(self, tokens: Tokens) -> Tensor:
         per_token = self.scorer.per_token(self.hidden(self.dropout(tokens.real)))  # (T, K)
-        return self.scorer.pairs(
-            tokens.pad(per_token), self.band_width(tokens.mask.shape[1])
-        )  # (B, C, L, X)
+        return self.scorer.pairs(tokens.pad(per_token), self.table_of(tokens).band)  # (B, C, L, X)
 
     def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
-        width = self.band_width(encoded.mask.shape[1])
-        candidates = span_cells(encoded.mask, width)  # (B, L, X)
+        table = self.table_of(encoded)
+        candidates = table.spans(encoded.mask)  # (B, L, X)
         if gold.known is not None:
-            candidates = candidates & known_cells(gold.known, width)
-        return self.cell_loss(
-            self.logits(encoded), gold_cells(gold.spans, width), candidates[:, None]
-        )
+            candidates = candidates & table.known(gold.known)
+        return self.cell_loss(self.logits(encoded), table.gold(gold.spans), candidates[:, None])
 
     def decode(self, encoded: Tokens, thresholds: Tensor) -> Decoded:
-        logits = self.logits(encoded)  # (B, C, L, X)
-        width = self.band_width(encoded.mask.shape[1])
+        logits, table = self.logits(encoded), self.table_of(encoded)  # (B, C, L, X)
         over = logits > torch.logit(thresholds)[:, None, None]
-        row, label, start, column = (over & span_cells(encoded.mask, width)[:, None]).nonzero(
+        row, label, start, column = (over & table.spans(encoded.mask)[:, None]).nonzero(
             as_tuple=True
         )
-        end = (column if width is None else start + column) + 1
+        end = (column if table.band is None else start + column) + 1
         scores = torch.sigmoid(logits[row, label, start, column])
         return Decoded(torch.stack([row, start, end, label], dim=1), scores)
 
-    def cells(self, length: int) -> int:
-        return self.n_labels * length * (self.band_width(length) or length)
+    def cells(self, length: int, max_width: Optional[int] = None) -> int:
+        table = PairTable(length, self.widest(length, max_width))
+        return self.n_labels * length * (table.band or length)
 
     def padding(self, length: int) -> int:
         return super().padding(length) // 2  # a token costs a row and a column of the table
 
 
-def span_cells(mask: Tensor, width: Optional[int]) -> Tensor:
-    """Which cells are spans of real tokens; `mask` is (B, L).  (B, L, X)"""
-    if width is not None:
-        return band_mask(mask, width)
-    length = mask.shape[1]
-    upper = torch.ones((length, length), dtype=torch.bool, device=mask.device).triu()
-    return (
-        mask[:, None, :] & upper
-    )  # real tokens are a prefix: with the last one, the first is real
+class PairTable:
+    """Cells for the spans of rows of one length: all pairs of tokens (X = L), or a band of the
+    pairs that are near enough (X = W) where that is far smaller.
 
+    widest: Widest span that counts; no more than the length.
+    """
 
-def known_cells(known: Tensor, width: Optional[int]) -> Tensor:
-    """Which cells touch annotated tokens only; `known` is (B, L).  (B, L, X)"""
-    if width is not None:
-        return all_known(known, width)
-    unknown = (~known).cumsum(1)  # (B, L): unknown tokens up to and with each
-    return unknown[:, None, :] == (unknown - (~known).long())[:, :, None]
+    def __init__(self, length: int, widest: int):
+        self.length, self.widest = length, widest
+        # A band of a quarter takes as long as one large product.
+        self.band: Optional[int] = widest if 4 * widest < length else None
 
+    def spans(self, mask: Tensor) -> Tensor:
+        """Which cells are spans of unpadded tokens; `mask` is (B, L).  (B, L, X)"""
+        if self.band is not None:
+            return band_mask(mask, self.band)
+        near = torch.ones((self.length, self.length), dtype=torch.bool, device=mask.device)
+        near = near.triu().tril(self.widest - 1)
+        return mask[:, None, :] & near  # tokens are a prefix: with the last, the first is one
 
-def gold_cells(spans: Tensor, width: Optional[int]) -> GoldCells:
-    """The cells of a span table (N, 4)."""
-    row, start, end, label = spans.unbind(1)
-    if width is None:
-        return GoldCells(row, label, start, end - 1, torch.ones_like(row, dtype=torch.bool))
-    column = end - 1 - start
-    return GoldCells(row, label, start, column.clamp(max=width - 1), column < width)
+    def known(self, known: Tensor) -> Tensor:
+        """Which cells touch annotated tokens only; `known` is (B, L).  (B, L, X)"""
+        if self.band is not None:
+            return all_known(known, self.band)
+        unknown = (~known).cumsum(1)  # (B, L): unknown tokens up to and with each
+        return unknown[:, None, :] == (unknown - (~known).long())[:, :, None]
+
+    def gold(self, spans: Tensor) -> GoldCells:
+        """The cells of a span table (N, 4)."""
+        row, start, end, label = spans.unbind(1)
+        shift = end - 1 - start
+        inside = shift < self.widest
+        if self.band is None:
+            return GoldCells(row, label, start, end - 1, inside)
+        return GoldCells(row, label, start, shift.clamp(max=self.band - 1), inside)
 
 
 def build_global_pointer(

@@ -122,8 +122,7 @@ class HierarchicalNER(SpanModule):
         words = tokens.x[..., : self.word_width]  # (B, L, E)
         x = self.dropout(tokens.x)  # (B, L, D)
         if self.sentence is not None:
-            s = self.sentence(x, words, tokens.mask, tokens.lengths)  # (B, D')
-            x = torch.cat([x, s[:, None].expand(-1, x.shape[1], -1)], dim=2)
+            x = torch.cat([x, self.sentence_vectors(x, words, tokens)], dim=2)
         h = self.lstm(x, tokens.lengths)  # (B, L, D)
         if self.memory is None:
             return tokens.with_states(self.dropout(h))
@@ -132,6 +131,16 @@ class HierarchicalNER(SpanModule):
         if self.fusion == "logits":
             return tokens.with_states(self.dropout(h), response=self.dropout(r), weight=weight)
         return tokens.with_states(self.dropout(weight * h + (1 - weight) * r))
+
+    def sentence_vectors(self, x: Tensor, words: Tensor, tokens: Tokens) -> Tensor:
+        """The vector of its sentence for each token.  (B, L, D')"""
+        assert self.sentence is not None
+        inside = tokens.sentences
+        if inside is None:
+            s = self.sentence(x, words, tokens.mask, tokens.lengths)  # (B, D')
+            return s[:, None].expand(-1, x.shape[1], -1)
+        s = self.sentence(inside.split(x), inside.split(words), inside.mask, inside.lengths)
+        return inside.spread(s)
 
     def logits(self, encoded: Tokens) -> Tensor:
         """Scores of the tags.  (B, L, K)"""
@@ -147,7 +156,7 @@ class HierarchicalNER(SpanModule):
     def decode(self, encoded: Tokens, thresholds: Tensor) -> Decoded:
         return self.tags.decode(self.logits(encoded), encoded.mask, thresholds)
 
-    def cells(self, length: int) -> int:
+    def cells(self, length: int, max_width: Optional[int] = None) -> int:
         """The gates of the BiLSTMs, and the slots read for each token."""
         read = 0 if self.memory is None else self.memory.most_read
         return length * (2 * self.width + 6 * self.output_width + read)
@@ -236,6 +245,7 @@ def build_hierarchical_ner(
         maker,
         flat=True,
         needs_keys=document_level != "off",
+        needs_sentences=sentence_level != "off",
         threshold=0.0,
         learn_rate_scale=learn_rate_scale,
     )

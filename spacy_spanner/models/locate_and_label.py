@@ -223,7 +223,7 @@ class LocateAndLabel(SpanModule):
             return inside
         return inside & (self.filter.band(x, self.max_seed).sigmoid() > self.filter_threshold)
 
-    def cells(self, length: int) -> int:
+    def cells(self, length: int, max_width: Optional[int] = None) -> int:
         levels = length.bit_length()  # windows of 1, 2, 4, ... tokens, then the filter of one width
         return length * (levels * self.width + 4 * self.hidden)
 

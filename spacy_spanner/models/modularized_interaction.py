@@ -185,7 +185,7 @@ class ModularizedInteraction(SpanModule):
             )
         return self.fusion(encoded.x, extras)
 
-    def cells(self, length: int) -> int:
+    def cells(self, length: int, max_width: Optional[int] = None) -> int:
         tables = (self.pointer is not None) + 2 * (self.interaction is not None)  # (L, L) each
         return length * (tables * length + self.fused_width)
 

@@ -68,13 +68,18 @@ class RelationPointer(SpanModule):
         """The sum of the losses of the three heads."""
         assert gold.relations is not None
         row, head_start, head_end, tail_start, tail_end, label = gold.relations.unbind(1)
-        mask = encoded.mask if gold.known is None else encoded.mask & gold.known  # (B, L)
-        candidates = (mask[:, :, None] & mask[:, None, :])[:, None]  # (B, 1, L, L)
-        link_loss = partial(multilabel_loss, candidates=candidates, sum_labels=self.sum_labels)
-        starts = self.starts(encoded.x)  # (B, R, L, L)
-        loss = link_loss(starts, link_cells(starts, row, label, head_start, tail_start))
-        ends = self.ends(encoded.x)  # (B, R, L, L)
-        loss = loss + link_loss(ends, link_cells(ends, row, label, head_end - 1, tail_end - 1))
+        pairs = encoded.mask[:, :, None] & encoded.mask[:, None, :]  # (B, L, L)
+        if encoded.sentences is not None:
+            pairs = pairs & encoded.sentences.same()
+        cells = partial(link_cells, pairs, self.n_relations, row, label)
+        candidates = pairs
+        if gold.known is not None:
+            candidates = pairs & gold.known[:, :, None] & gold.known[:, None, :]
+        link_loss = partial(
+            multilabel_loss, candidates=candidates[:, None], sum_labels=self.sum_labels
+        )
+        loss = link_loss(self.starts(encoded.x), cells(head_start, tail_start))
+        loss = loss + link_loss(self.ends(encoded.x), cells(head_end - 1, tail_end - 1))
         if self.entities is None:
             return loss
         share = self.n_labels if self.sum_labels else 1  # the entity head takes the mean
@@ -101,6 +106,8 @@ class RelationPointer(SpanModule):
         starts = self.starts(encoded.x)  # (B, R, L, L)
         over = starts > torch.logit(thresholds)[:, None, None]
         over = over & begins[:, :, :, None] & begins[:, :, None, :]
+        if encoded.sentences is not None:
+            over = over & encoded.sentences.same()[:, None]
         row, label, i, j = over.nonzero(as_tuple=True)  # (K,) each
         n_heads, n_tails = count[row * length + i], count[row * length + j]  # (K,)
         n_pairs = n_heads * n_tails  # (K,)
@@ -114,22 +121,23 @@ class RelationPointer(SpanModule):
         logits = torch.minimum(starts[row, label, i, j][link], ends)  # (P,)
         return Links(table[keep], torch.sigmoid(logits[keep]))
 
-    def cells(self, length: int) -> int:
-        entities = 0 if self.entities is None else self.entities.cells(length)
+    def cells(self, length: int, max_width: Optional[int] = None) -> int:
+        entities = 0 if self.entities is None else self.entities.cells(length, max_width)
         return entities + 2 * self.n_relations * length * length
 
 
 def link_cells(
-    table: Tensor, row: Tensor, label: Tensor, first: Tensor, second: Tensor
+    pairs: Tensor, labels: int, row: Tensor, label: Tensor, first: Tensor, second: Tensor
 ) -> GoldCells:
     """Gold cells of a link table (B, R, L, L), each counted once: relations of different spans
-    may begin, or end, at the same two tokens."""
-    _, labels, length, columns = table.shape
+    may begin, or end, at the same two tokens. Those outside the `pairs` (B, L, L) that may be
+    linked do not count."""
+    _, length, columns = pairs.shape
     key = ((row * labels + label) * length + first) * columns + second  # (M,)
     order = key.argsort()
     again = torch.diff(key[order], prepend=key.new_full((1,), -1)) == 0  # (M,)
     once = torch.zeros_like(again).scatter(0, order, ~again)
-    return GoldCells(row, label, first, second, once)
+    return GoldCells(row, label, first, second, once & pairs[row, first, second])
 
 
 def build_relation_pointer(

@@ -51,7 +51,7 @@ class SeqNER(SpanModule):
     def decode(self, encoded: Tokens, thresholds: Tensor) -> Decoded:
         return self.tagger.tags.decode(self.logits(encoded), encoded.mask, thresholds)
 
-    def cells(self, length: int) -> int:
+    def cells(self, length: int, max_width: Optional[int] = None) -> int:
         n_tags = self.tagger.tags.n_tags
         return n_tags * max(length, n_tags if self.tagger.tags.paths is not None else 0)
 

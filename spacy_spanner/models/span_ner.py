@@ -39,7 +39,7 @@ PARTS: Dict[str, Tuple[str, ...]] = {
 class Added:
     """The summands of the logits of a batch."""
 
-    first: Tensor  # (B, L, K) of the first token and of the row
+    first: Tensor  # (B, L, K) of the first token and of the sentence
     lengths: Tensor  # (N_LENGTHS, K) of the length, and the bias
     last: Optional[Tensor] = None  # (B, L, K) of the last token
     pool: Optional[Tensor] = None  # (B, L, W, K) of the maximum over the tokens
@@ -75,7 +75,7 @@ class SpanNER(SpanModule):
     def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
         """Cross entropy, mean over all gold spans and the sampled negatives of the batch."""
         added = self.project(encoded)
-        cell, chosen = self.sample_negatives(encoded.mask, gold)  # (B, M)
+        cell, chosen = self.sample_negatives(encoded, gold)  # (B, M)
         band = self.band_logits(added).flatten(1, 2)  # (B, L * W, K)
         negatives = band.gather(1, cell[..., None].expand(-1, -1, band.shape[2]))  # (B, M, K)
         logits = torch.cat((self.span_logits(added, gold.spans), negatives.flatten(0, 1)))
@@ -84,14 +84,17 @@ class SpanNER(SpanModule):
         losses = F.cross_entropy(logits, classes, reduction="none")  # (N,)
         return (losses * counted).sum() / counted.sum().clamp(min=1)
 
-    def sample_negatives(self, mask: Tensor, gold: Gold) -> Tuple[Tensor, Tensor]:
-        """Random annotated spans, none of them gold: cells of the flattened band (B, M), and which
-        of them count (B, M)."""
-        n_widths = min(self.max_width, mask.shape[1])
-        free = clear_spans(band_mask(mask, n_widths), gold.spans)  # (B, L, W)
+    def sample_negatives(self, tokens: Tokens, gold: Gold) -> Tuple[Tensor, Tensor]:
+        """Random annotated spans, none of them gold, as many for each sentence: cells of the
+        flattened band (B, M), and which of them count (B, M)."""
+        n_widths = min(self.max_width, tokens.mask.shape[1])
+        free = clear_spans(band_mask(tokens.mask, n_widths), gold.spans)  # (B, L, W)
         if gold.known is not None:
             free = free & all_known(gold.known, n_widths)
-        return sample_rows(free.flatten(1), self.max_negatives, self.max_negatives)
+        per_row = [1] if tokens.sentences is None else tokens.sentences.per_row
+        most = self.max_negatives * max(per_row)
+        wanted = self.max_negatives * torch.tensor(per_row, device=free.device)  # (B,) or (1,)
+        return sample_rows(free.flatten(1), wanted, most)
 
     def project(self, tokens: Tokens) -> Added:
         """What each part of the span vectors adds to the logits."""
@@ -106,8 +109,7 @@ class SpanNER(SpanModule):
             added.first = F.linear(self._drop_channels(x), weights["start"])
             added.last = F.linear(self._drop_channels(x), weights["end"])
         if "pool" in weights:
-            context = self._drop_channels(self._context(tokens))
-            added.first = added.first + F.linear(context, weights["context"])
+            added.first = added.first + self._project_context(tokens, weights["context"])
             # Dropout commutes with the maximum: its factors are the same for all tokens of a row.
             kept, n_widths = self._drop_channels(x), min(self.max_width, x.shape[1])
             added.pool, added.widest = project_band_max(kept, weights["pool"], n_widths)
@@ -150,7 +152,7 @@ class SpanNER(SpanModule):
         keep = scores > thresholds[label]
         return Decoded(torch.stack((row, start, start + cell + 1, label), 1)[keep], scores[keep])
 
-    def cells(self, length: int) -> int:
+    def cells(self, length: int, max_width: Optional[int] = None) -> int:
         return length * max(min(self.max_width, length) * (self.n_labels + 1), self.width)
 
     def _weights(self) -> Dict[str, Tensor]:
@@ -162,14 +164,21 @@ class SpanNER(SpanModule):
         """Dropout with one draw per row and channel (B, 1, D), for all tokens alike."""
         return x * self.dropout(torch.ones_like(x[:, :1])) if self.training else x
 
-    def _context(self, tokens: Tokens) -> Tensor:
-        """One vector per row.  (B, 1, D)"""
-        outside = ~tokens.mask[..., None]
+    def _project_context(self, tokens: Tokens, weights: Tensor) -> Tensor:
+        """What the vector of the sentence adds to each of its tokens.  (B, L, K), or (B, 1, K)
+        where each row is one sentence"""
+        if tokens.sentences is None:
+            return F.linear(self._drop_channels(self._pool(tokens.x, tokens.mask)), weights)
+        pooled = self._pool(tokens.sentences.split(tokens.x), tokens.sentences.mask)  # (S, 1, D)
+        return tokens.sentences.spread(F.linear(self._drop_channels(pooled), weights)[:, 0])
+
+    def _pool(self, x: Tensor, mask: Tensor) -> Tensor:
+        """One vector of each row.  (B, L, D), (B, L) -> (B, 1, D)"""
+        outside = ~mask[..., None]
         if self.context == "max":
-            lowest = torch.finfo(tokens.x.dtype).min
-            return tokens.x.masked_fill(outside, lowest).amax(1, keepdim=True)
-        n_tokens = tokens.mask.sum(1).clamp(min=1)[:, None, None]
-        return tokens.x.masked_fill(outside, 0.0).sum(1, keepdim=True) / n_tokens
+            return x.masked_fill(outside, torch.finfo(x.dtype).min).amax(1, keepdim=True)
+        n_tokens = mask.sum(1).clamp(min=1)[:, None, None]
+        return x.masked_fill(outside, 0.0).sum(1, keepdim=True) / n_tokens
 
 
 def build_span_ner(
@@ -187,10 +196,10 @@ def build_span_ner(
     tok2vec: Token vectors, or None where it is a part of another architecture.
     max_width: The widest span, in tokens, that is looked at when predicting.
     representation: Parts of the span vector: "boundary" (first and last token), "pooling" (max over
-        the tokens, and the context of the row) or "hybrid" (all of them); each with the length.
-    max_negatives: How many spans that are not gold are drawn per row and update.
+        the tokens, and the context: the sentence) or "hybrid" (all of them); each with the length.
+    max_negatives: How many spans that are not gold are drawn per sentence and update.
     length_width: Width of the length embedding.
-    context: The vector of the row, "max" or "mean" over its tokens.
+    context: The vector of the sentence, "max" or "mean" over its tokens.
     dropout: On each part of the span vector.
     learn_rate_scale: Multiplies the learning rate for this head alone.
     """
@@ -215,6 +224,7 @@ def build_span_ner(
         maker,
         flat=False,
         max_width=max_width,
+        needs_sentences="context" in PARTS[representation],
         threshold=0.0,
         learn_rate_scale=learn_rate_scale,
     )

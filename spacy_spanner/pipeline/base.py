@@ -13,11 +13,12 @@ from spacy.tokens import Doc
 from spacy.training import Example, validate_examples
 from thinc.api import Model, Optimizer, set_dropout_rate
 
-from ..batch import SpanBatch
-from ..errors import Errors
+from ..batch import START, RowGold, Rows, SpanBatch
+from ..errors import Errors, Warnings
 from ..words import word_keys
 from .gold import span_keys
 from .rows import cut_rows
+from .seen import NOTHING, REACH, SPAN, UNKNOWN, learn_from, limit, row_sizes
 
 OUTPUTS = ("spans", "ents", "both")
 PROBABILITY = "it must be a probability from 0 to 1"
@@ -26,18 +27,23 @@ Check = Tuple[str, bool, str]  # an option, whether its value is possible, and w
 
 
 class TablePipe(TrainablePipe):
-    """Base of the components. A subclass keeps its settings in `cfg`, and says which documents of a
-    batch teach what (`_gold_batch`) and what could not be learned (`_report`)."""
+    """Base of the components. A subclass keeps its settings in `cfg`, and says what the documents of
+    a batch teach (`_read_gold`, `_row_gold`) and what could not be learned (`_report`)."""
 
     model_name: str  # name of the models that fit
-    new_counts: Callable[[], Any]  # makes what `_gold_batch` counts lost gold in
+    new_counts: Callable[[], Any]  # makes what lost gold is counted in
     cfg: Dict[str, Any]
     _warned: Set[str]
 
     def thresholds(self) -> numpy.ndarray:
         raise NotImplementedError
 
-    def _gold_batch(self, examples: List[Example], counts: Any) -> SpanBatch:
+    def _read_gold(self, examples: List[Example], counts: Any) -> List[Any]:
+        """The gold of each example in the tokens of its prediction; None where nothing is annotated."""
+        raise NotImplementedError
+
+    def _row_gold(self, golds: List[Any], rows: Rows, counts: Any) -> RowGold:
+        """The same in the coordinates of rows, all of which are annotated."""
         raise NotImplementedError
 
     def _report(self, counts: Any) -> None:
@@ -51,6 +57,8 @@ class TablePipe(TrainablePipe):
         common = [
             ("window", cfg["window"] > 0, "a row needs at least one token"),
             ("overlap", 0 <= cfg["overlap"] < cfg["window"], "it must be less than `window`"),
+            ("join_training", 0 <= cfg["join_training"] <= 1, "it is a share from 0 to 1"),
+            ("width_factor", (cfg["width_factor"] or 1) >= 1, "it must be at least 1, or null"),
             ("max_cells", cfg["max_cells"] > 0, "it must be positive"),
             ("spans_key", cfg["spans_key"] != cfg["ents_key"], "it must differ from `ents_key`"),
         ]
@@ -80,7 +88,8 @@ class TablePipe(TrainablePipe):
             return losses
         set_dropout_rate(self.model, drop)
         counts = self.new_counts()
-        loss, backprop = self.model.begin_update(self._gold_batch(examples, counts))
+        batch = self._gold_batch(examples, counts, join=self.cfg["join_training"])
+        loss, backprop = self.model.begin_update(batch)
         self._report(counts)
         backprop(loss)
         if sgd is not None:
@@ -92,33 +101,81 @@ class TablePipe(TrainablePipe):
         self,
         get_examples: Callable[[], Iterable[Example]],
         nlp: Optional[Language],
-        *,
-        count_all: bool,
         **dims: int,
     ) -> None:
-        """Initialize the model, show it the words of the training data, and report lost gold.
+        """Initialize the model, show it the words of the training data, measure the training data
+        and report lost gold.
 
-        count_all: Look for lost gold in all examples, not only in the sample.
         dims: Sizes of the model that the labels decide.
         """
         # A transformer's listener takes its width from the sample, and has none for empty documents.
         sample = list(islice((eg for eg in get_examples() if len(eg.predicted)), 10))
+        self.cfg["seen"] = dict(NOTHING)
         for name, size in dims.items():
             self.model.set_dim(name, size)
-        self.model.initialize(X=self._batch([eg.predicted for eg in sample]))
+        self.model.initialize(X=self._prediction_batch([eg.predicted for eg in sample]))
         show_words([self] if nlp is None else [pipe for _, pipe in nlp.pipeline], get_examples)
         counts = self.new_counts()
-        for example in get_examples() if count_all else sample:
+        for example in get_examples():
             self._gold_batch([example], counts)
         self._report(counts)
 
-    def _batch(self, docs: List[Doc]) -> SpanBatch:
+    def _gold_batch(self, examples: List[Example], counts: Any, *, join: float = 0.0) -> SpanBatch:
+        """The batch of a training step; rows of documents without annotation are left out.
+
+        join: Share of the documents that are joined to longer rows.
+        """
+        golds = self._read_gold(examples, counts)
         cfg = self.cfg
-        rows = cut_rows(
-            docs, window=cfg["window"], overlap=cfg["overlap"], pack=cfg["pack_sentences"]
-        )
+        docs = [eg.predicted for eg in examples]
+        annotated = numpy.array([gold is not None for gold in golds], dtype=bool)
+        rows = self._rows(docs, cfg["window"], cfg["overlap"], join=join * annotated)
+        doc, _ = rows.locate(rows.table[:, START])
+        rows = rows.keep(annotated[doc])
+        gold = self._row_gold(golds, rows, counts)
+        if cfg["seen"] is None:
+            cfg["seen"] = dict(UNKNOWN)
+        learn_from(cfg["seen"], rows, gold)
+        return self._batch(docs, rows, gold)
+
+    def _prediction_batch(self, docs: List[Doc]) -> SpanBatch:
+        """The batch of a prediction, which asks for nothing that training did not show."""
+        if self.cfg["seen"] is None and self.model.has_dim("nI"):
+            self._warn("seen", Warnings.SW06.format(name=self.name, width=self._max_width()))
+        sizes = row_sizes(self.cfg, self._max_width())
+        return self._batch(docs, self._rows(docs, **sizes))
+
+    def _batch(self, docs: List[Doc], rows: Rows, gold: Optional[RowGold] = None) -> SpanBatch:
+        cfg = self.cfg
         keys = list(word_keys(docs)) if self.model.attrs.get("needs_keys") else None
-        return SpanBatch(docs, rows, self.thresholds(), cfg["max_cells"], keys=keys)
+        return SpanBatch(
+            docs,
+            rows,
+            self.thresholds(),
+            cfg["max_cells"],
+            max_width=self._max_width(),
+            max_reach=limit(cfg["seen"], REACH, cfg["width_factor"]),
+            gold=gold,
+            keys=keys,
+        )
+
+    def _rows(self, docs: List[Doc], window: int, overlap: int, join: Any = 0.0) -> Rows:
+        return cut_rows(
+            docs,
+            window=window,
+            overlap=overlap,
+            pack=self.cfg["pack_sentences"],
+            join_share=join,
+            sentences=self.model.attrs["needs_sentences"],
+        )
+
+    def _max_width(self) -> Optional[int]:
+        """The widest span to look for."""
+        own = self.model.attrs["max_width"]
+        if self.cfg["seen"] is None and own is not None:
+            return own
+        known = limit(self.cfg["seen"], SPAN, self.cfg["width_factor"])
+        return min((width for width in (own, known) if width is not None), default=None)
 
     def _fail_without_gold(self, references: List[Doc], key: Optional[str]) -> NoReturn:
         """Nothing is annotated where this component looks: say where something is."""

@@ -14,12 +14,12 @@ from spacy.training import Example, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Model
 
-from ..batch import DOC, SpanBatch, SpanPrediction
+from ..batch import RowGold, Rows, SpanBatch, SpanPrediction
 from ..errors import Warnings
 from ..overlaps import RULES
 from ..scorers import score_span_table
 from .base import OUTPUTS, PROBABILITY, TablePipe, reasons_of
-from .gold import TOO_WIDE, read_gold, row_gold
+from .gold import TOO_WIDE, DocGold, read_gold, row_gold
 from .outputs import calibrate, flatten_prediction, write_ents, write_spans
 
 SAMPLE_SIZE = 500  # examples a head may look at before training
@@ -46,6 +46,8 @@ class SpanTablePipe(TablePipe):
         window: int = 256,
         overlap: int = 64,
         pack_sentences: bool = True,
+        join_training: float = 0.5,
+        width_factor: Optional[float] = 2.0,
         max_cells: int = 4_000_000,
         scorer: Optional[Callable] = score_span_table,
     ):
@@ -65,6 +67,10 @@ class SpanTablePipe(TablePipe):
         window: Most tokens that are scored as one row.
         overlap: Tokens that rows share where a document without sentence boundaries is cut.
         pack_sentences: Join sentences into rows; otherwise each sentence is a row.
+        join_training: Share of the documents of a training batch that are joined to rows of up to
+            `window` tokens, as sentences of a long document are in prediction; 0 for none.
+        width_factor: Widest span to look for, in multiples of the widest gold span of the training
+            data; None for no bound.
         max_cells: Bound on the numbers the head holds at once; lower it to save memory.
         scorer: Scoring function.
         """
@@ -84,6 +90,9 @@ class SpanTablePipe(TablePipe):
             "window": window,
             "overlap": overlap,
             "pack_sentences": pack_sentences,
+            "join_training": join_training,
+            "width_factor": width_factor,
+            "seen": None,
             "max_cells": max_cells,
         }
         self._warned = set()
@@ -144,7 +153,7 @@ class SpanTablePipe(TablePipe):
         docs = list(docs)
         if not any(len(doc) for doc in docs):
             return SpanPrediction(numpy.zeros((0, 4), "int64"), numpy.zeros(0, "float32"))
-        found = self.model.predict(self._batch(docs))
+        found = self.model.predict(self._prediction_batch(docs))
         return SpanPrediction(found.spans, calibrate(found.scores, self.cfg["temperature"]))
 
     def set_annotations(self, docs: Iterable[Doc], prediction: SpanPrediction) -> None:
@@ -175,7 +184,7 @@ class SpanTablePipe(TablePipe):
             self._collect_labels(get_examples())
         if not self.labels:
             raise ValueError(SpacyErrors.E143.format(name=self.name))
-        self._build_model(get_examples, nlp, count_all=labels is None, nO=len(self.labels))
+        self._build_model(get_examples, nlp, nO=len(self.labels))
         sample = list(islice(get_examples(), SAMPLE_SIZE))
         self.model.attrs["prepare"](self.model, self._gold_batch(sample, Counter()))
         if nlp is not None:
@@ -196,26 +205,23 @@ class SpanTablePipe(TablePipe):
         if not self.labels and not annotated:
             self._fail_without_gold(references, self.gold_key)
 
-    def _batch(self, docs: List[Doc]) -> SpanBatch:
-        batch = super()._batch(docs)
+    def _batch(self, docs: List[Doc], rows: Rows, gold: Optional[RowGold] = None) -> SpanBatch:
+        batch = super()._batch(docs, rows, gold)
         # Thresholds are of calibrated scores; the head compares its own.
         batch.thresholds = calibrate(batch.thresholds, 1 / self.cfg["temperature"])
         return batch
 
-    def _gold_batch(self, examples: List[Example], counts: Counter) -> SpanBatch:
-        """The batch of a training step; rows of documents without annotation are left out."""
+    def _read_gold(self, examples: List[Example], counts: Counter) -> List[Optional[DocGold]]:
         ids = {self.vocab.strings[label]: number for number, label in enumerate(self.labels)}
-        golds = [
+        return [
             read_gold(eg, spans_key=self.gold_key, label_ids=ids, counts=counts) for eg in examples
         ]
-        batch = self._batch([eg.predicted for eg in examples])
-        annotated = numpy.array([gold is not None for gold in golds], dtype=bool)
-        batch.rows = batch.rows[annotated[batch.rows[:, DOC]]]
+
+    def _row_gold(self, golds: List[Any], rows: Rows, counts: Counter) -> RowGold:
         attrs = self.model.attrs
-        batch.gold = row_gold(
-            golds, batch.rows, flat=attrs["flat"], max_width=attrs["max_width"], counts=counts
+        return row_gold(
+            golds, rows, flat=attrs["flat"], max_width=attrs["max_width"], counts=counts
         )
-        return batch
 
     def _report(self, counts: Counter) -> None:
         """Warn once of gold that cannot be learned, with numbers."""

@@ -30,6 +30,8 @@ SETTINGS = {
     "window": 256,
     "overlap": 64,
     "pack_sentences": True,
+    "join_training": 0.5,
+    "width_factor": 2.0,
     "max_cells": 4_000_000,
     "scorer": {"@scorers": "spacy-spanner.span_table_scorer.v1"},
 }
@@ -62,6 +64,8 @@ def entity_factory(
         window: int,
         overlap: int,
         pack_sentences: bool,
+        join_training: float,
+        width_factor: Optional[float],
         max_cells: int,
         scorer: Optional[Callable],
     ) -> SpanTablePipe:
@@ -78,6 +82,8 @@ def entity_factory(
             window=window,
             overlap=overlap,
             pack_sentences=pack_sentences,
+            join_training=join_training,
+            width_factor=width_factor,
             max_cells=max_cells,
             scorer=scorer,
         )

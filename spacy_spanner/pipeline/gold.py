@@ -11,7 +11,7 @@ from spacy.attrs import ENT_IOB, ORTH
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from ..batch import DOC, END, OWN_END, OWN_START, START, RowGold
+from ..batch import END, START, RowGold, Rows
 from ..overlaps import outermost
 
 # Why a gold span cannot be learned, in the words of the warning.
@@ -22,9 +22,6 @@ CROSSING = "longer than the rows that documents are cut into (see `window` and `
 NESTED = (
     "inside or across another one, which this architecture cannot learn (it keeps the outermost)"
 )
-
-
-EMPTY = numpy.zeros((0, 3), dtype="int64")
 
 
 @dataclass
@@ -104,58 +101,80 @@ def same_tokens(example: Example) -> bool:
 
 def row_gold(
     golds: Sequence[Optional[DocGold]],
-    rows: numpy.ndarray,
+    rows: Rows,
     *,
     flat: bool,
     max_width: Optional[int],
     counts: Counter,
 ) -> RowGold:
-    """The gold of documents in the coordinates of their rows (R, 5). Rows must be annotated."""
-    tables = [EMPTY if gold is None else gold.spans for gold in golds]
-    sizes = numpy.array([len(table) for table in tables], dtype="int64")[rows[:, DOC]]  # (R,)
-    number = numpy.repeat(numpy.arange(len(rows)), sizes)  # (N,): every row with each of its doc's
-    row = rows[number]  # (N, 5)
-    pairs = numpy.concatenate([EMPTY, *(tables[doc] for doc in rows[:, DOC])])  # (N, 3)
-    start, end = pairs[:, 0], pairs[:, 1]
-    inside = (start >= row[:, START]) & (end <= row[:, END])
-    owned = (start >= row[:, OWN_START]) & (start < row[:, OWN_END])
-    first = row[:, START]
-    held = numpy.column_stack([number, start - first, end - first, pairs[:, 2]])[inside]
-    # Rows one after the other on one line: their spans never meet.
-    offset = held[:, 0] * (int(rows[:, END].max(initial=0)) + 1)
+    """The gold of documents in the coordinates of their rows. Rows must be annotated."""
+    spans = on_line([None if gold is None else gold.spans for gold in golds], rows, n_ends=2)
+    number, which = touching(spans[:, 0], spans[:, 1], rows.table)  # (N,): rows, and their spans
+    start, end, label = spans[which].T
+    first, last = rows.table[number, START], rows.table[number, END]
+    inside = (start >= first) & (end <= last)
+    owned = rows.owns(number, start)
+    held = numpy.column_stack([number, start - first, end - first, label])[inside]
+    # Rows one after the other, far enough apart that their spans never meet.
+    offset = held[:, 0] * (int(rows.lengths.sum()) + 1)
     is_outer = outermost(held[:, 1] + offset, held[:, 2] + offset)
     counts[CROSSING] += int((owned & ~inside).sum())
     if max_width is not None:
         counts[TOO_WIDE] += int((inside & owned & (end - start > max_width)).sum())
     if flat:
         counts[NESTED] += int((~is_outer & owned[inside]).sum())
-    cut = ~inside & (start < row[:, END]) & (end > first)
-    return RowGold(held, is_outer, rows_known(golds, rows, number[cut], pairs[cut]))
+    cut = numpy.column_stack([number, start - first, end - first])[~inside]
+    return RowGold(held, is_outer, rows_known(golds, rows, cut))
+
+
+def on_line(tables: Sequence[Optional[numpy.ndarray]], rows: Rows, *, n_ends: int) -> numpy.ndarray:
+    """Tables of documents (n, K) as one: their first `n_ends` columns are tokens, which become
+    positions on the line of the rows. Sorted by the first column."""
+    empty = numpy.zeros((0, n_ends + 1), dtype="int64")
+    moved = [empty]
+    for table, first in zip(tables, rows.doc_starts.tolist(), strict=True):
+        if table is not None and len(table):
+            moved.append(table + numpy.array([first] * n_ends + [0]))
+    joined = numpy.concatenate(moved)
+    return joined[numpy.argsort(joined[:, 0], kind="stable")]
+
+
+def touching(
+    start: numpy.ndarray, end: numpy.ndarray, table: numpy.ndarray
+) -> Tuple[numpy.ndarray, numpy.ndarray]:
+    """All pairs of a row of the table and a span that have a token in common, sorted by row.
+
+    start, end: Of the spans, sorted by start.  (N,)
+    RETURNS: The rows and the spans of the pairs.
+    """
+    widest = int((end - start).max(initial=0))
+    begin = numpy.searchsorted(start, table[:, START] - widest)  # (R,)
+    sizes = numpy.searchsorted(start, table[:, END]) - begin  # (R,)
+    row = numpy.repeat(numpy.arange(len(table)), sizes)
+    span = numpy.arange(len(row)) + (begin - (sizes.cumsum() - sizes))[row]
+    meets = end[span] > table[row, START]
+    return row[meets], span[meets]
 
 
 def rows_known(
-    golds: Sequence[Optional[DocGold]],
-    rows: numpy.ndarray,
-    number: numpy.ndarray,
-    cut: numpy.ndarray,
+    golds: Sequence[Optional[DocGold]], rows: Rows, cut: numpy.ndarray
 ) -> Optional[List[numpy.ndarray]]:
     """The annotated tokens of each row, or None where all are. What a row's edge cuts through is
     not known to it: taught as a negative, the visible half of an entity would contradict the row
     that holds the whole.
 
-    number, cut: Which row is cut, by which span of its document (n, 3).
+    cut: Row, start and end of the spans that a row's edge cuts through.  (n, 3)
     """
     masks = [None if gold is None else gold.known for gold in golds]
     if not len(cut) and all(mask is None for mask in masks):
         return None
-    known = []
-    for doc, start, end, _, _ in rows:
-        mask = masks[doc]
-        whole = numpy.ones(end - start, dtype=bool)
-        known.append(whole if mask is None else mask[start:end].copy())
-    for row, (start, end, _) in zip(number, cut):
-        first = rows[row, START]
-        known[row][max(start - first, 0) : end - first] = False
+    line = numpy.ones(int(rows.lengths.sum()), dtype=bool)
+    for mask, first in zip(masks, rows.doc_starts.tolist()):
+        if mask is not None:
+            line[first : first + len(mask)] = mask
+    known = [line[row[START] : row[END]].copy() for row in rows.table]
+    for row, start, end in cut:
+        known[row][max(start, 0) : end] = False
     return known
 
 

@@ -10,7 +10,10 @@ from thinc.api import Model
 from .factories import SETTINGS, TOK2VEC
 from .relations import RelationPipe
 
-SHARED = ("spans_key", "ents_key", "window", "overlap", "pack_sentences", "max_cells")
+SHARED = (
+    *("spans_key", "ents_key", "window", "overlap", "pack_sentences"),
+    *("join_training", "width_factor", "max_cells"),
+)
 DEFAULTS: Dict[str, Any] = {
     "model": {"@architectures": "spacy-spanner.RelationPointer.v1", "tok2vec": dict(TOK2VEC)},
     "entities": "predict",
@@ -48,6 +51,8 @@ def make_global_pointer_relations(
     window: int,
     overlap: int,
     pack_sentences: bool,
+    join_training: float,
+    width_factor: Optional[float],
     max_cells: int,
     scorer: Optional[Callable],
 ) -> RelationPipe:
@@ -64,6 +69,8 @@ def make_global_pointer_relations(
         window=window,
         overlap=overlap,
         pack_sentences=pack_sentences,
+        join_training=join_training,
+        width_factor=width_factor,
         max_cells=max_cells,
         scorer=scorer,
     )

@@ -10,9 +10,18 @@ import numpy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from ..batch import DOC, END, OWN_END, OWN_START, START, RelationPrediction, RowGold
+from ..batch import END, START, RelationPrediction, RowGold, Rows
 from ..relations import StoredRelation, get_relations, set_relations
-from .gold import MISALIGNED, UNKNOWN_LABEL, DocGold, read_gold, row_gold, same_tokens
+from .gold import (
+    MISALIGNED,
+    UNKNOWN_LABEL,
+    DocGold,
+    on_line,
+    read_gold,
+    row_gold,
+    same_tokens,
+    touching,
+)
 from .outputs import SCORES
 
 # Why a gold relation cannot be learned, in the words of the warning.
@@ -100,12 +109,12 @@ def align(
 
 def relation_row_gold(
     golds: Sequence[Optional[RelationGold]],
-    rows: numpy.ndarray,
+    rows: Rows,
     *,
     max_width: Optional[int],
     counts: Lost,
 ) -> RowGold:
-    """The gold of documents in the coordinates of their rows (R, 5). Rows must be annotated."""
+    """The gold of documents in the coordinates of their rows. Rows must be annotated."""
     entities = [None if gold is None else gold.entities for gold in golds]
     gold = row_gold(entities, rows, flat=False, max_width=max_width, counts=counts.spans)
     gold.relations = row_relations(golds, rows, counts.relations)
@@ -113,21 +122,20 @@ def relation_row_gold(
 
 
 def row_relations(
-    golds: Sequence[Optional[RelationGold]], rows: numpy.ndarray, counts: Counter
+    golds: Sequence[Optional[RelationGold]], rows: Rows, counts: Counter
 ) -> numpy.ndarray:
-    """The relations of documents that their rows (R, 5) hold with both ends.  (M, 6)"""
-    tables = [numpy.zeros((0, 6), dtype="int64")]
-    for number, row in enumerate(rows):
-        gold = golds[row[DOC]]
-        assert gold is not None
-        ends = gold.relations[:, :4]
-        first, last = ends.min(1), ends.max(1)
-        owned = (first >= row[OWN_START]) & (first < row[OWN_END])
-        inside = (first >= row[START]) & (last <= row[END])
-        held = gold.relations[inside] - [*[row[START]] * 4, 0]
-        tables.append(numpy.column_stack([numpy.full(len(held), number), held]))
-        counts[APART] += int((owned & ~inside).sum())
-    return numpy.concatenate(tables)
+    """The relations of documents that their rows hold with both ends.  (M, 6)"""
+    tables = [None if gold is None else gold.relations for gold in golds]
+    links = on_line(tables, rows, n_ends=4)  # (M, 5)
+    first, last = links[:, :4].min(1), links[:, :4].max(1)  # (M,)
+    order = numpy.argsort(first, kind="stable")
+    number, which = touching(first[order], last[order], rows.table)
+    which = order[which]
+    start = rows.table[number, START]
+    inside = (first[which] >= start) & (last[which] <= rows.table[number, END])
+    counts[APART] += int((rows.owns(number, first[which]) & ~inside).sum())
+    held = links[which] - start[:, None] * numpy.array([1, 1, 1, 1, 0])
+    return numpy.column_stack([number, held])[inside]
 
 
 def entities_of(doc: Doc, spans_key: Optional[str]) -> Optional[List[Span]]:
@@ -143,19 +151,17 @@ def entities_of(doc: Doc, spans_key: Optional[str]) -> Optional[List[Span]]:
     return [spans[i] for i in numpy.argsort(-numpy.asarray(scores), kind="stable")]
 
 
-def row_entities(entities: Sequence[Optional[List[Span]]], rows: numpy.ndarray) -> numpy.ndarray:
-    """The spans that rows (R, 5) hold: row, start, end.  (N, 3)"""
-    offsets = [
-        numpy.array([(s.start, s.end) for s in spans or []], dtype="int64").reshape(-1, 2)
+def row_entities(entities: Sequence[Optional[List[Span]]], rows: Rows) -> numpy.ndarray:
+    """The spans that rows hold: row, start, end.  (N, 3)"""
+    tables = [
+        numpy.array([(s.start, s.end, 0) for s in spans or []], dtype="int64").reshape(-1, 3)
         for spans in entities
     ]
-    tables = [numpy.zeros((0, 3), dtype="int64")]
-    for number, row in enumerate(rows):
-        spans = offsets[row[DOC]]
-        inside = (spans[:, 0] >= row[START]) & (spans[:, 1] <= row[END])
-        held = spans[inside] - row[START]
-        tables.append(numpy.column_stack([numpy.full(len(held), number), held]))
-    return numpy.concatenate(tables)
+    start, end, _ = on_line(tables, rows, n_ends=2).T
+    number, which = touching(start, end, rows.table)
+    first = rows.table[number, START]
+    inside = (start[which] >= first) & (end[which] <= rows.table[number, END])
+    return numpy.column_stack([number, start[which] - first, end[which] - first])[inside]
 
 
 def write_relations(

@@ -12,7 +12,7 @@ from spacy.training import Example, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Model
 
-from ..batch import DOC, RelationPrediction, SpanBatch, SpanPrediction
+from ..batch import RelationPrediction, RowGold, Rows, SpanBatch, SpanPrediction
 from ..errors import Errors, Warnings
 from ..relations import get_relations, register_extensions
 from ..scorers import score_relation_table
@@ -20,12 +20,14 @@ from .base import OUTPUTS, PROBABILITY, TablePipe, reasons_of
 from .outputs import flatten_prediction, write_ents, write_spans
 from .relation_gold import (
     Lost,
+    RelationGold,
     entities_of,
     read_relation_gold,
     relation_row_gold,
     row_entities,
     write_relations,
 )
+from .seen import within_sentences
 
 ENTITIES = ("predict", "given")
 
@@ -51,6 +53,8 @@ class RelationPipe(TablePipe):
         window: int = 256,
         overlap: int = 64,
         pack_sentences: bool = True,
+        join_training: float = 0.5,
+        width_factor: Optional[float] = 2.0,
         max_cells: int = 4_000_000,
         scorer: Optional[Callable] = score_relation_table,
     ):
@@ -66,8 +70,10 @@ class RelationPipe(TablePipe):
         ents_key: Span group of flat entities with their confidences, where `doc.ents` is written.
         threshold: An entity is kept if its probability is over it.
         relation_threshold: A relation is kept if its probability is over it.
-        window, overlap, pack_sentences, max_cells: As for the entity components. Both ends of a
-            relation must be in one row.
+        window, overlap, pack_sentences, join_training, max_cells: As for the entity components. Both
+            ends of a relation must be in one row.
+        width_factor: Widest entity, and longest way from one end of a relation to the other, in
+            multiples of the largest in the training data; None for no bound.
         scorer: Scoring function.
         """
         self.vocab = vocab
@@ -86,6 +92,9 @@ class RelationPipe(TablePipe):
             "window": window,
             "overlap": overlap,
             "pack_sentences": pack_sentences,
+            "join_training": join_training,
+            "width_factor": width_factor,
+            "seen": None,
             "max_cells": max_cells,
         }
         self._warned = set()
@@ -161,7 +170,7 @@ class RelationPipe(TablePipe):
         if not any(len(doc) for doc in docs):
             nothing = SpanPrediction(numpy.zeros((0, 4), "int64"), numpy.zeros(0, "float32"))
             return RelationPrediction(nothing, numpy.zeros((0, 6), "int64"), nothing.scores)
-        batch = self._batch(docs)
+        batch = self._prediction_batch(docs)
         if not self.predicts_entities:
             given = [entities_of(doc, self.entities_key) for doc in docs]
             batch.given = row_entities(given, batch.rows)
@@ -206,7 +215,7 @@ class RelationPipe(TablePipe):
         if not self.relation_labels or (self.predicts_entities and not self.labels):
             raise ValueError(SpacyErrors.E143.format(name=self.name))
         dims = {"nO": len(self.labels), "nR": len(self.relation_labels)}
-        self._build_model(get_examples, nlp, count_all=labels is None, **dims)
+        self._build_model(get_examples, nlp, **dims)
 
     def _collect_labels(self, examples: Iterable[Example]) -> None:
         references = []
@@ -229,10 +238,14 @@ class RelationPipe(TablePipe):
         values += [self.cfg["relation_threshold"]] * len(self.relation_labels)
         return numpy.array(values, dtype="float32")
 
-    def _gold_batch(self, examples: List[Example], counts: Lost) -> SpanBatch:
-        """The batch of a training step; rows of documents without annotation are left out."""
+    def _batch(self, docs: List[Doc], rows: Rows, gold: Optional[RowGold] = None) -> SpanBatch:
+        if not within_sentences(self.cfg["seen"]):
+            rows.sentence_starts = None
+        return super()._batch(docs, rows, gold)
+
+    def _read_gold(self, examples: List[Example], counts: Lost) -> List[Optional[RelationGold]]:
         numbers = {self.vocab.strings[label]: number for number, label in enumerate(self.labels)}
-        golds = [
+        return [
             read_relation_gold(
                 example,
                 spans_key=self.entities_key,
@@ -242,12 +255,10 @@ class RelationPipe(TablePipe):
             )
             for example in examples
         ]
-        batch = self._batch([eg.predicted for eg in examples])
-        annotated = numpy.array([gold is not None for gold in golds], dtype=bool)
-        batch.rows = batch.rows[annotated[batch.rows[:, DOC]]]
+
+    def _row_gold(self, golds: List[Any], rows: Rows, counts: Lost) -> RowGold:
         max_width = self.model.attrs["max_width"]
-        batch.gold = relation_row_gold(golds, batch.rows, max_width=max_width, counts=counts)
-        return batch
+        return relation_row_gold(golds, rows, max_width=max_width, counts=counts)
 
     def _report(self, counts: Lost) -> None:
         """Warn once of gold that cannot be learned, with numbers."""

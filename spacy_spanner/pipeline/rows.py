@@ -2,45 +2,63 @@
 
 from __future__ import annotations
 
-from typing import Iterator, List, Sequence, Tuple
+from typing import Iterator, List, Sequence, Tuple, Union
 
 import numpy
-from spacy.attrs import SENT_START
 from spacy.tokens import Doc
+
+from ..batch import END, START, Rows
+from .sentences import is_marked, marked_starts, sentence_starts
 
 Row = Tuple[int, int, int, int]  # start, end, own start, own end
 
 
-def cut_rows(docs: Sequence[Doc], *, window: int, overlap: int, pack: bool) -> numpy.ndarray:
+def cut_rows(
+    docs: Sequence[Doc],
+    *,
+    window: int,
+    overlap: int,
+    pack: bool,
+    join_share: Union[float, numpy.ndarray] = 0.0,
+    sentences: bool = False,
+) -> Rows:
     """The rows of a batch of documents; those without tokens have none.
 
     window: Most tokens of a row.
     overlap: Tokens that consecutive windows share where a text without a sentence boundary has to be
         cut. Any span of up to three quarters of it is held whole by the row that owns its start.
     pack: Put as many whole sentences into a row as fit; otherwise each sentence is a row.
-    RETURNS: (R, 5) int64, columns as in `batch`.
+    join_share: Chance of each document, or of each by itself (D,), to be joined to others in a row
+        of up to `window` tokens: in training, so that rows are as long as those of prediction.
+    sentences: Also say where sentences begin.
     """
+    lengths = numpy.array([len(doc) for doc in docs], dtype="int64")
+    joined = numpy.zeros(len(docs), dtype=bool)
+    if numpy.any(join_share):
+        joined = numpy.random.random(len(docs)) < join_share
+    order = numpy.argsort(~joined, kind="stable")  # documents to be joined stand first
+    starts = lengths[order].cumsum() - lengths[order]  # (D,) by place
     table = [
-        (i, *row)
-        for i, doc in enumerate(docs)
-        if len(doc)
-        for row in doc_rows(doc, window=window, overlap=overlap, pack=pack)
+        [start + position for position in row]
+        for number, start in zip(order.tolist(), starts.tolist())
+        if lengths[number]
+        for row in doc_rows(docs[number], window=window, overlap=overlap, pack=pack)
     ]
-    return numpy.array(table, dtype="int64").reshape(-1, 5)
+    rows = Rows(lengths, order, numpy.array(table, dtype="int64").reshape(-1, 4))
+    if joined.any():
+        rows.table = join_rows(rows.table, end=int(lengths[joined].sum()), window=window)
+    if sentences and len(docs):
+        rows.sentence_starts = numpy.concatenate([sentence_starts(docs[i]) for i in order])
+    return rows
 
 
 def doc_rows(doc: Doc, *, window: int, overlap: int, pack: bool) -> Iterator[Row]:
     if pack and len(doc) <= window:
         yield (0, len(doc), 0, len(doc))
         return
-    for start, end in stretches(sentence_starts(doc), len(doc), window if pack else 0):
+    starts = marked_starts(doc) if is_marked(doc) else [0]
+    for start, end in stretches(starts, len(doc), window if pack else 0):
         yield from windows(start, end, window=window, overlap=overlap)
-
-
-def sentence_starts(doc: Doc) -> List[int]:
-    """Where sentences are known to start; only the first token where nothing is annotated."""
-    marks = doc.to_array(SENT_START)[1:]
-    return [0, *(numpy.flatnonzero(marks == 1) + 1).tolist()]
 
 
 def stretches(starts: Sequence[int], length: int, most: int) -> Iterator[Tuple[int, int]]:
@@ -66,3 +84,17 @@ def windows(start: int, end: int, *, window: int, overlap: int) -> Iterator[Row]
         own_end = end if last else begin + window - overlap + left
         yield begin, min(begin + window, end), own_start, own_end
         own_start = own_end
+
+
+def join_rows(table: numpy.ndarray, *, end: int, window: int) -> numpy.ndarray:
+    """Join consecutive rows (R, 4) of the line up to its position `end`, as long as they have no
+    more than `window` tokens together. Windows that overlap stay as they are."""
+    joined: List[List[int]] = []
+    for row in table.tolist():
+        last = joined[-1] if joined else row
+        whole = row[:2] == row[2:] and last[:2] == last[2:]
+        if joined and row[END] <= end and whole and row[END] - last[START] <= window:
+            joined[-1] = [last[START], row[END], last[START], row[END]]
+        else:
+            joined.append(row)
+    return numpy.array(joined, dtype="int64").reshape(-1, 4)

@@ -11,11 +11,12 @@
 """
 
 import numpy
+from hypothesis import strategies as st
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.vocab import Vocab
 
 from spacy_spanner.analysis.attributes import training_facts
-from spacy_spanner.analysis.tables import read_systems
+from spacy_spanner.analysis.systems import read_systems
 
 VOCAB = Vocab()
 TEXTS = ["Ann met the Bank of Rome in Rome today", "Rome fell", "Nothing here", "Not annotated"]
@@ -65,3 +66,20 @@ def make_systems(*preds):
 def make_facts():
     docs = [make_doc(*item) for item in TRAIN]
     return training_facts(docs, output="spans", spans_key="sc")
+
+
+SPANS = st.sets(
+    st.tuples(st.integers(0, 5), st.integers(1, 3), st.sampled_from("AB")).map(
+        lambda s: (s[0], min(s[0] + s[1], 6), s[2])
+    ),
+    max_size=6,
+)
+CORPORA = st.lists(st.tuples(SPANS, SPANS), min_size=1, max_size=4)
+
+
+def random_systems(corpora):
+    golds, preds = [], []
+    for gold, pred in corpora:
+        for docs, spans in ((golds, gold), (preds, pred)):
+            docs.append(make_doc("u v w x y z", sorted(spans)))
+    return read_systems(["a"], [preds], golds, output="spans", spans_key="sc")

@@ -6,10 +6,8 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
-from spacy_spanner.analysis.sources import short_names
-
 from ..systems import make_examples, make_nlp, train
-from .test_commands import GOLD, PRED, make_doc, run, write
+from .test_commands import GOLD, PRED, TEXT, make_doc, run, write
 
 TRAIN = "Trent University is in Trent (Italy)."
 
@@ -59,12 +57,38 @@ def test_analyze_with_all_options(tmp_path, files):
     assert comparison["errors"] == {"boundary_rate": 0.0, "type_rate": 0.25}
     assert report["corpus"]["oov_density"] > 0
     html = page.read_text(encoding="utf-8")
-    for part in ("pred against other", "Where they differ", "Vocabulary", "A&amp;B", "<svg"):
+    for part in ("pred against other", "Differences", "Vocabulary", "A&amp;B", "<svg"):
         assert part in html
     assert html.count("<li>") == 1  # the other system has no errors
-    assert "http" not in html and "<script" not in html and "#0102" not in html
+    assert "://" not in html and "<script" not in html and "#0102" not in html
     ids = [piece.split('"')[0] for piece in html.split(' id="')[1:]]
     assert ids and len(ids) == len(set(ids))
+
+
+def test_scores_by_length_of_document(tmp_path):
+    def short_and_long(*, right):
+        docs = []
+        for text in (TEXT, f"{TEXT} {'word ' * 40}"):
+            doc = make_doc(GOLD if right or text == TEXT else GOLD[:1], text=text)
+            for token in doc:
+                token.is_sent_start = token.i in (0, 8)
+            docs.append(doc)
+        return docs
+
+    gold = write(tmp_path / "gold.spacy", *short_and_long(right=True))
+    pred = write(tmp_path / "pred.spacy", *short_and_long(right=False))
+    args = ("--compare", gold, "--json", tmp_path / "r.json", "--resamples", "5")
+    code, text = run("analyze", pred, gold, *args)
+    assert code == 0 and "Spans, by tokens ≤ 32 1 4 0 0 100.0 100.0 100.0 " in text
+    assert "33-64 1 1 3 0 100.0 25.0 40.0 Spans, by sentences 2 2 5 3 0" in text
+    assert "Bucket Docs pred gold Difference" in text and "33-64 1 40.0 100.0 -60.0" in text
+    report = json.loads((tmp_path / "r.json").read_text())
+    lengths = report["systems"][0]["document_length"]
+    assert [(own["interval"], own["f"]) for own in lengths["tokens"]["spans"]] == [
+        ("≤ 32", 1.0),
+        ("33-64", 0.4),
+    ]
+    assert report["comparison"]["document_length"]["tokens"]["spans"] == [0.0, -0.6]
 
 
 def test_page_of_one_system_without_confidences(tmp_path, files):
@@ -72,8 +96,8 @@ def test_page_of_one_system_without_confidences(tmp_path, files):
     bare = write(tmp_path / "bare.spacy", make_doc(PRED), make_doc([], text="More of <it>"))
     code, _ = run("analyze", bare, files["gold"], "--page", tmp_path / "page.html")
     html = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert code == 0 and "Recall by length" in html and "believed" not in html
-    assert "Where they differ" not in html
+    assert code == 0 and "Recall by length of entity" in html and "Calibration" not in html
+    assert "Differences" not in html
 
 
 def test_page_needs_the_extra(tmp_path, files, monkeypatch):
@@ -93,12 +117,6 @@ def test_analyze_ents_and_missing_gold(tmp_path, files):
     )
     assert code == 1 and "Keys that are there: sc" in text
     assert run("analyze", tmp_path / "no_model", files["gold"])[0] == 1
-
-
-def test_short_names():
-    assert short_names(["a/b/model-best", "a/c/model-best"]) == ["b", "c"]
-    assert short_names(["x/p.spacy", "y/p.spacy"]) == ["x/p", "y/p"]
-    assert short_names(["a", "a"]) == ["a", "a"]
 
 
 @pytest.fixture(scope="module")

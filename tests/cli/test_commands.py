@@ -165,9 +165,9 @@ def test_render_predictions_beside_gold(tmp_path, files):
         "letter 1",
     ):
         assert part in html
-    for kind, count in (("hit", 2), ("miss", 2), ("alarm", 1)):
+    for kind, count in (("tp", 2), ("fn", 2), ("fp", 1)):
         assert f'<div class="card {kind}"><b>{count}</b>' in html
-    assert "http" not in html and "<script" not in html and "\ue000" not in html
+    assert "://" not in html and "<script" not in html and "\ue000" not in html
 
 
 def test_render_without_gold_and_with_ents(tmp_path):
@@ -195,7 +195,7 @@ def test_render_a_pipeline(tmp_path, files):
     code, _ = run("render", tmp_path / "model", files[1], lines, "Ann again", "-o", page)
     html = page.read_text(encoding="utf-8")
     assert code == 0 and html.count("<article") == 4
-    assert '<div class="card hit"><b>1</b>' in html and '<div class="card miss"><b>3</b>' in html
+    assert '<div class="card tp"><b>1</b>' in html and '<div class="card fn"><b>3</b>' in html
     assert run("render", tmp_path / "model", "-o", page)[0] == 2
     assert run("render", tmp_path / "no_model", "text", "-o", page)[0] == 1
 

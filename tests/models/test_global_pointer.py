@@ -7,10 +7,9 @@ import torch
 
 from spacy_spanner.contract import Tokens
 from spacy_spanner.models.global_pointer import (
+    PairTable,
     build_efficient_global_pointer,
     build_global_pointer,
-    known_cells,
-    span_cells,
 )
 from spacy_spanner.models.pointer_scorers import START_LOGIT, rotate
 
@@ -75,12 +74,13 @@ SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize("max_width", [None, 2, 3])
+@pytest.mark.parametrize("max_width", [None, 1, 3])  # 1 gives a band, 3 is a part of all pairs
 @pytest.mark.parametrize("build,options", SETTINGS)
 def test_logits_equal_a_slow_loop(build, options, max_width):
     module = make(build, max_width=max_width, **options)
     tokens = make_tokens(LENGTHS, D)
-    logits = module.logits(tokens)
+    logits, pair_table = module.logits(tokens), module.table_of(tokens)
+    assert (pair_table.band is not None) == (max_width == 1)
     setting = {"use_rope": True, "scale": True, **options}
     setting["efficient"] = build is build_efficient_global_pointer
     checked = 0
@@ -89,11 +89,10 @@ def test_logits_equal_a_slow_loop(build, options, max_width):
             for i in range(length):
                 for j in range(i, min(length, i + (max_width or length))):
                     slow = slow_logit(module.scorer, tokens.x[row], label, i, j, **setting)
-                    column = j if max_width is None else j - i
+                    column = j if pair_table.band is None else j - i
                     assert logits[row, label, i, column].item() == pytest.approx(slow, abs=1e-5)
                     checked += 1
-    cells = span_cells(tokens.mask, max_width)
-    assert checked == C * int(cells.sum())
+    assert checked == C * int(pair_table.spans(tokens.mask).sum())
 
 
 def slow_multilabel(logits, cells, gold):
@@ -126,7 +125,7 @@ def slow_binary(logits, cells, gold):
 def test_loss_equals_a_slow_loop(build, loss, slow):
     module = make(build, loss=loss)
     tokens = make_tokens(LENGTHS, D)
-    cells = span_cells(tokens.mask, None)
+    cells = module.table_of(tokens).spans(tokens.mask)
     expected = slow(module.logits(tokens), cells, set(GOLD))
     assert module(tokens, make_gold(GOLD)).item() == pytest.approx(expected, abs=1e-5)
 
@@ -134,15 +133,30 @@ def test_loss_equals_a_slow_loop(build, loss, slow):
 @pytest.mark.parametrize("loss", ["multilabel", "binary"])
 def test_band_that_holds_everything_gives_the_same_loss(loss):
     tokens, gold = make_tokens(LENGTHS, D), make_gold(GOLD)
-    x = torch.nn.functional.pad(tokens.x, (0, 0, 0, 4))  # longer than the band, only by padding
-    padded = Tokens(x, torch.nn.functional.pad(tokens.mask, (0, 4)), tokens.lengths)
+    x = torch.nn.functional.pad(tokens.x, (0, 0, 0, 16))  # longer than the band, only by padding
+    padded = Tokens(x, torch.nn.functional.pad(tokens.mask, (0, 16)), tokens.lengths)
     wide, band = make(loss=loss), make(loss=loss, max_width=5)
-    assert wide.band_width(9) is None and band.band_width(9) == 5
+    assert wide.table_of(padded).band is None and band.table_of(padded).band == 5
     assert band(padded, gold).item() == pytest.approx(wide(tokens, gold).item(), abs=1e-5)
     narrow = make(loss=loss, max_width=4)
-    # The one gold span wider than the band counts neither as positive nor in place of another cell.
+    # The one gold span wider than the limit counts neither as positive nor in place of another cell.
     without = make_gold([span for span in GOLD if span[2] - span[1] <= 4])
-    assert narrow(tokens, gold).item() == pytest.approx(narrow(tokens, without).item(), abs=1e-6)
+    for rows in (tokens, padded):
+        assert narrow(rows, gold).item() == pytest.approx(narrow(rows, without).item(), abs=1e-6)
+
+
+@pytest.mark.parametrize("length", [12, 30])  # all pairs, and a band
+def test_the_smaller_of_two_width_limits_holds(length):
+    rows = make_tokens([length], D)
+    limited = Tokens(rows.x, rows.mask, rows.lengths, max_width=4)
+    own, both = make(max_width=4).eval(), make(max_width=6).eval()
+    none = torch.zeros(C)
+    assert table(own.decode(rows, none)) == table(both.decode(limited, none))
+    widths = {end - start for _, start, end, _, _ in table(make().eval().decode(limited, none))}
+    assert widths == {1, 2, 3, 4}
+    gold = make_gold([(0, 2, 4, 1), (0, 3, 9, 2)])
+    assert own(rows, gold).item() == pytest.approx(both(limited, gold).item(), abs=1e-6)
+    assert both.cells(length, 4) == own.cells(length) == own.cells(length, 9)
 
 
 @pytest.mark.parametrize("max_width", [None, 2])
@@ -158,14 +172,15 @@ def test_unknown_tokens_stay_out_of_the_loss(loss, max_width):
     assert x.grad[0, 0].abs().max() > 0
 
 
-@pytest.mark.parametrize("width", [None, 2])
+@pytest.mark.parametrize("width", [6, 1])
 def test_known_cells_equal_a_loop(width):
     known = torch.rand((3, 6), generator=torch.Generator().manual_seed(3)) > 0.3
-    cells = known_cells(known, width)
+    pair_table = PairTable(6, width)
+    cells = pair_table.known(known)
     for row in range(3):
         for i in range(6):
-            for j in range(i, min(6, i + (width or 6))):
-                column = j if width is None else j - i
+            for j in range(i, min(6, i + width)):
+                column = j if pair_table.band is None else j - i
                 assert cells[row, i, column] == known[row, i : j + 1].all()
 
 
@@ -198,7 +213,7 @@ def test_threshold_is_a_probability_of_each_label():
     module = make().eval()
     tokens = make_tokens(LENGTHS, D)
     everything = module.decode(tokens, torch.zeros(C))
-    assert len(everything.spans) == C * int(span_cells(tokens.mask, None).sum())
+    assert len(everything.spans) == C * int(module.table_of(tokens).spans(tokens.mask).sum())
     assert len(module.decode(tokens, torch.ones(C)).spans) == 0
     half = module.decode(tokens, torch.full((C,), 0.5))
     logits = module.logits(tokens)
@@ -232,7 +247,7 @@ def test_hidden_layer_stands_before_the_scorer(build):
     module, tokens = make(build, hidden_width=10), make_tokens(LENGTHS, D)
     linear = module.hidden[0]
     hidden = torch.nn.functional.gelu(tokens.x @ linear.weight.t() + linear.bias)  # (B, L, 10)
-    cells = span_cells(tokens.mask, None)[:, None].expand(-1, module.n_labels, -1, -1)
+    cells = module.table_of(tokens).spans(tokens.mask)[:, None].expand(-1, module.n_labels, -1, -1)
     torch.testing.assert_close(module.logits(tokens)[cells], module.scorer(hidden)[cells])
     assert hidden.shape[-1] == module.scorer.project.in_features == 10
 

@@ -7,10 +7,9 @@ import pytest
 import torch
 
 from spacy_spanner.contract import Gold, Tokens
-from spacy_spanner.models.global_pointer import span_cells
 from spacy_spanner.models.relation_pointer import RelationPointer, build_relation_pointer
 
-from ..rows import make_gold, make_tokens, one_row, table
+from ..rows import make_gold, make_tokens, one_row, table, with_sentences
 
 D, C, R, HEAD = 6, 3, 2, 4
 LENGTHS = [5, 3, 1, 4]
@@ -166,10 +165,35 @@ def test_loss_is_the_sum_of_three(n_labels, sum_labels):
     if n_labels:
         cells = {(row, label, start, end - 1) for row, start, end, label in SPANS}
         logits = module.entities.logits(tokens)
-        upper = span_cells(tokens.mask, None)
+        upper = module.entities.table_of(tokens).spans(tokens.mask)
         expected += slow_loss(logits, upper, cells, sum_labels=sum_labels)
     got = module(tokens, make_relation_gold(spans=SPANS if n_labels else []))
     assert got.item() == pytest.approx(expected, abs=1e-4)
+
+
+def test_links_inside_sentences_are_all_that_count():
+    module, tokens = make(n_labels=0), make_tokens(LENGTHS, D)
+    inside = with_sentences(tokens, [(0, 2), (0, 3)])
+    sentence = {0: [0, 0, 1, 2, 2], **{row: [0] * 5 for row in (1, 2, 3)}}
+    pairs = tokens.mask[:, :, None] & tokens.mask[:, None, :]
+    for row, numbers in sentence.items():
+        for i, j in product(range(5), repeat=2):
+            pairs[row, i, j] &= numbers[i] == numbers[j]
+    starts = {(r[0], r[5], r[1], r[3]) for r in RELATIONS}
+    ends = {(r[0], r[5], r[2] - 1, r[4] - 1) for r in RELATIONS}
+    expected, n_outside = 0.0, 0
+    for logits, gold in [(module.starts(tokens.x), starts), (module.ends(tokens.x), ends)]:
+        held = {cell for cell in gold if pairs[cell[0], cell[2], cell[3]]}
+        n_outside += len(gold) - len(held)
+        expected += slow_loss(logits, pairs, held, sum_labels=True)
+    assert n_outside > 0
+    got = module(inside, make_relation_gold(spans=[]))
+    assert got.item() == pytest.approx(expected, abs=1e-4)
+    spans = torch.tensor([(0, i, i + 1) for i in range(5)])
+    links = module.eval().link(inside, spans, torch.zeros(R)).relations
+    assert {(i, j) for _, i, _, j, _, _ in links.tolist()} == {
+        (i, j) for i in range(5) for j in range(5) if sentence[0][i] == sentence[0][j]
+    }
 
 
 def test_unknown_tokens_are_no_negatives():

@@ -7,6 +7,8 @@ from torch.nn import functional as F
 from spacy_spanner.contract import Gold, Tokens
 from spacy_spanner.models.span_ner import PARTS, SpanNER, build_span_ner
 
+from ..rows import with_sentences
+
 REPRESENTATIONS = ["boundary", "pooling", "hybrid"]
 LENGTHS = [6, 1, 4]
 WIDTH, N_LABELS, MAX_WIDTH = 5, 2, 3
@@ -52,6 +54,35 @@ def plain_logits(head: SpanNER, tokens: Tokens, row: int, start: int, end: int) 
     return head.classify(torch.cat([vectors[part] for part in head.parts]))
 
 
+@pytest.mark.parametrize("context", ["max", "mean"])
+def test_context_is_that_of_the_sentence(context):
+    """The context of a span is the sentence of its first token, wherever the row begins and ends."""
+    head, tokens = make_head(context=context), make_tokens()
+    logits = head.band_logits(head.project(with_sentences(tokens, [(0, 2), (0, 5), (2, 3)])))
+    bounds = {0: [0, 2, 5, 6], 1: [0, 1], 2: [0, 3, 4]}
+    for row, start, end in all_spans():
+        words = tokens.x[row, : tokens.lengths[row]]
+        first = max(b for b in bounds[row] if b <= start)
+        last = min(b for b in bounds[row] if b > start)
+        pooled = words[first:last].max(0).values if context == "max" else words[first:last].mean(0)
+        vectors = {
+            "start": words[start],
+            "end": words[end - 1],
+            "pool": words[start:end].max(0).values,
+            "context": pooled,
+            "length": head.lengths.weight[end - start - 1],
+        }
+        expected = head.classify(torch.cat([vectors[part] for part in head.parts]))
+        torch.testing.assert_close(logits[row, start, end - start - 1], expected)
+
+
+def test_rows_of_several_sentences_have_negatives_for_each():
+    head = make_head(max_negatives=2)
+    tokens = with_sentences(make_tokens(), [(0, 2), (0, 4)])
+    _, chosen = head.sample_negatives(tokens, Gold(GOLD.spans[:0], 0))
+    assert chosen.sum(1).tolist() == [6, 1, 2]
+
+
 def test_the_three_concatenations():
     assert PARTS["boundary"] == ("start", "end", "length")
     assert PARTS["pooling"] == ("pool", "context", "length")
@@ -92,7 +123,8 @@ def test_gold_wider_than_two_bands_is_pooled_over_both_its_ends():
     found = head.span_logits(head.project(tokens), torch.tensor([[0, 0, 6, 0]]))
     tokens.x[0, 2:4] = -100.0  # the middle
     again = head.span_logits(head.project(tokens), torch.tensor([[0, 0, 6, 0]]))
-    context = head._context(tokens) - head._context(make_tokens([6]))
+    before = make_tokens([6])
+    context = head._pool(tokens.x, tokens.mask) - head._pool(before.x, before.mask)
     shift = context[0] @ head._weights()["context"].T
     torch.testing.assert_close(found + shift, again)
 
@@ -135,7 +167,7 @@ def test_negatives_are_fresh_free_and_few():
     allowed = {s for s in all_spans() if s not in gold_cells and s[:2] != (0, 0)}
     seen, draws = set(), []
     for _ in range(200):
-        cell, chosen = head.sample_negatives(tokens.mask, gold)
+        cell, chosen = head.sample_negatives(tokens, gold)
         start, width = cell // MAX_WIDTH, cell % MAX_WIDTH + 1
         drawn = {
             (row, start[row, i].item(), (start + width)[row, i].item())

@@ -1,11 +1,14 @@
 """Gold: aligned, unannotated is not negative, and every lost span is counted."""
 
+import random
 import warnings
 from collections import Counter
 
 import numpy
 import pytest
 import spacy
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
@@ -15,6 +18,7 @@ from spacy_spanner.pipeline.gold import (
     NESTED,
     TOO_WIDE,
     UNKNOWN_LABEL,
+    DocGold,
     read_gold,
     row_gold,
 )
@@ -102,12 +106,54 @@ def test_spans_cut_by_a_window_are_unknown_to_it():
         20, [(9, 12, "A")], window=10, overlap=4, flat=False, max_width=None
     )
     assert counts[CROSSING] == 0  # the row that owns its start holds it
-    for number, (_, start, end, _, _) in enumerate(rows):
+    for number, (start, end, _, _) in enumerate(rows.table):
         held = table.spans[table.spans[:, 0] == number][:, 1:3].tolist()
         inside = start <= 9 and end >= 12
         assert held == ([[9 - start, 12 - start]] if inside else [])
         cut = not inside and start < 12 and end > 9
         assert table.known[number].all() == (not cut)
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=60, deadline=None)
+def test_gold_of_rows_is_what_a_slow_loop_says(seed):
+    """Documents of any length, joined or cut, with spans anywhere and tokens that are unknown."""
+    rng = random.Random(seed)
+    numpy.random.seed(seed)
+    golds, docs = [], []
+    for _ in range(rng.randint(1, 6)):
+        n = rng.randint(0, 30)
+        docs.append(Doc(NLP.vocab, words=["w"] * n))
+        spans = set()
+        for _ in range(rng.randint(0, 5) if n else 0):
+            start = rng.randrange(n)
+            spans.add((start, rng.randint(start + 1, min(n, start + 12)), rng.randrange(2)))
+        known = None
+        if rng.random() < 0.5:
+            known = numpy.array([rng.random() < 0.8 for _ in range(n)], dtype=bool)
+        golds.append(DocGold(numpy.array(sorted(spans), dtype="int64").reshape(-1, 3), known))
+    rows = cut_rows(docs, window=16, overlap=8, pack=True, join_share=0.5)
+    counts = Counter()
+    got = row_gold(golds, rows, flat=False, max_width=None, counts=counts)
+    held, known, lost = [], [], 0
+    for number, (start, end, own_start, own_end) in enumerate(rows.table.tolist()):
+        mask = [True] * (end - start)
+        for gold, first in zip(golds, rows.doc_starts.tolist()):
+            for token, is_known in enumerate([] if gold.known is None else gold.known):
+                if start <= first + token < end and not is_known:
+                    mask[first + token - start] = False
+            for a, b, label in gold.spans.tolist():
+                a, b = a + first, b + first
+                if start <= a and b <= end:
+                    held.append([number, a - start, b - start, label])
+                else:
+                    lost += own_start <= a < own_end
+                    for token in range(max(a, start), min(b, end)):
+                        mask[token - start] = False
+        known.append(mask)
+    assert sorted(got.spans.tolist()) == sorted(held)
+    assert counts[CROSSING] == lost
+    assert (got.known is None and all(map(all, known))) or [k.tolist() for k in got.known] == known
 
 
 def test_warning_tells_numbers_once():
@@ -149,13 +195,13 @@ def test_other_tokenisation_trains():
 
 
 @pytest.mark.parametrize(
-    "settings,warned",
+    "options,warned",
     [({"spans_key": "mine"}, True), ({"spans_key": "sc"}, False), ({"output": "ents"}, True)],
 )
-def test_score_weights_that_cannot_be_filled_are_told(settings, warned):
-    nlp = make_nlp("global_pointer", **settings)
+def test_score_weights_that_cannot_be_filled_are_told(options, warned):
+    nlp = make_nlp("global_pointer", **options)
     nlp.add_pipe("tok2vec", first=True)
-    examples = make_examples(nlp, spans_key=settings.get("spans_key", "sc"))
+    examples = make_examples(nlp, spans_key=options.get("spans_key", "sc"))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         nlp.initialize(lambda: examples)

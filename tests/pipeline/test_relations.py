@@ -146,14 +146,15 @@ def test_output_decides_where_entities_are(output):
 def test_relations_of_dropped_entities_are_dropped(nlp):
     """Flat entities are chosen among those found; a relation needs both of its ends."""
     pipe = nlp.get_pipe(NAME)
+    nested = found(nlp(TEXTS[0]))[0]
     try:
         pipe.cfg["output"] = "ents"
         doc = nlp(TEXTS[0])
     finally:
         pipe.cfg["output"] = "spans"
     ents = {(e.start, e.end) for e in doc.ents}
-    ends = {(x.start, x.end) for r in doc._.relations for x in (r.head, r.tail)}
-    assert ends <= ents and len(doc._.relations) == 2
+    kept = [r for r in nested if {r[:2], r[3:5]} <= ents]
+    assert found(doc)[0] == kept and 0 < len(kept) < len(nested)
 
 
 @pytest.mark.parametrize("mode", ["nlp", "after_ruler"])
@@ -196,7 +197,7 @@ def test_listener_learns_too():
     nlp.add_pipe("tok2vec", config={"model": TOK2VEC})
     listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": 32, "upstream": "*"}
     make_nlp(nlp=nlp, tok2vec=listener)
-    train(nlp, make_examples(nlp), steps=90)
+    train(nlp, make_examples(nlp), steps=150)
     before = predictions(nlp)
     assert [sorted(r) for r, _ in before] == expected(nlp, DATA)
     nlp.replace_listeners("tok2vec", NAME, ["model.tok2vec"])

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy.tokens import Doc
 
-from spacy_spanner.batch import DOC, END, OWN_END, OWN_START, START
+from spacy_spanner.batch import END, OWN_END, OWN_START, START, renumber
 from spacy_spanner.pipeline.rows import cut_rows, windows
 
 VOCAB = spacy.blank("en").vocab
@@ -43,7 +43,7 @@ def test_cost_is_linear():
 def test_sentences_stay_whole_where_they_fit(sentence_lengths, pack):
     bounds = numpy.cumsum([0, *sentence_lengths])
     doc = make_doc(int(bounds[-1]), set(bounds[:-1].tolist()))
-    rows = cut_rows([doc], window=20, overlap=8, pack=pack)
+    rows = cut_rows([doc], window=20, overlap=8, pack=pack).table
     for start, end in zip(bounds[:-1], bounds[1:]):
         holds = (rows[:, START] <= start) & (rows[:, END] >= end)
         assert holds.any() == (end - start <= 20)
@@ -56,11 +56,46 @@ def test_sentences_stay_whole_where_they_fit(sentence_lengths, pack):
 def test_rows_of_a_document_do_not_depend_on_the_batch():
     docs = [make_doc(n) for n in (3, 0, 70, 20)]
     together = cut_rows(docs, window=16, overlap=4, pack=True)
+    owner, _ = together.locate(together.table[:, START])
     for i, doc in enumerate(docs):
         alone = cut_rows([doc], window=16, overlap=4, pack=True)
-        assert together[together[:, DOC] == i][:, 1:].tolist() == alone[:, 1:].tolist()
+        own = together.table[owner == i] - together.doc_starts[i]
+        assert own.tolist() == alone.table.tolist()
 
 
 @pytest.mark.parametrize("length,expected", [(0, 0), (1, 1), (16, 1), (17, 2)])
 def test_number_of_rows(length, expected):
     assert len(cut_rows([make_doc(length)], window=16, overlap=4, pack=True)) == expected
+
+
+@given(st.lists(st.integers(0, 30), max_size=12), st.floats(0, 1), st.integers(0, 9))
+@settings(max_examples=200, deadline=None)
+def test_joined_rows_own_every_token_once(lengths, share, seed):
+    numpy.random.seed(seed)
+    docs = [make_doc(n) for n in lengths]
+    rows = cut_rows(docs, window=20, overlap=8, pack=True, join_share=share)
+    assert sorted(rows.order.tolist()) == list(range(len(docs)))
+    owned = [i for a, b in rows.table[:, [OWN_START, OWN_END]] for i in range(a, b)]
+    assert owned == list(range(sum(lengths)))
+    assert (rows.table[:, END] - rows.table[:, START] <= 20).all()
+    # Every position is a token of a document, and the other way round.
+    doc, token = rows.locate(numpy.arange(sum(lengths)))
+    assert sorted(zip(doc, token)) == [(d, i) for d, n in enumerate(lengths) for i in range(n)]
+    assert (rows.doc_starts[doc] + token).tolist() == list(range(sum(lengths)))
+
+
+def test_documents_are_joined_as_far_as_they_fit():
+    docs = [make_doc(n) for n in (5, 9, 0, 40, 6, 7, 3)]
+    rows = cut_rows(docs, window=20, overlap=8, pack=True, join_share=1.0)
+    sizes = [end - start for start, end in rows.table[:, [START, END]].tolist()]
+    assert sizes == [14, 20, 20, 16, 16]  # 5 + 9; windows of 40 with an overlap; 6 + 7 + 3
+    apart = cut_rows(docs, window=20, overlap=8, pack=True, join_share=0.0)
+    assert len(apart) == 5 + 3
+    chosen = numpy.array([1, 1, 0, 0, 0, 0, 0])
+    some = cut_rows(docs, window=20, overlap=8, pack=True, join_share=chosen)
+    assert some.table[0].tolist() == [0, 14, 0, 14] and len(some) == 4 + 3
+
+
+def test_rows_are_renumbered():
+    table = numpy.array([[0, 7], [2, 8], [2, 9], [3, 1]])
+    assert renumber(table, numpy.array([2, 0]), 4).tolist() == [1, 0, 0, -1]

@@ -1,7 +1,7 @@
 """The best thresholds of a component on development data, from one pass of scoring.
 
 A head reports the spans over the threshold of their label, with scores that do not depend on it. So
-what any setting would find is a part of what a very low one finds, and is scored without the model.
+the spans under any threshold are among those under a very low one, and are scored without the model.
 Legend: N candidates, C labels, K cuts.
 """
 
@@ -12,17 +12,17 @@ from typing import Dict, List, NamedTuple, Optional
 
 import numpy
 
+from ..analysis.scores import Calibration, Counts, calibration
 from ..batch import SpanPrediction
 from ..pipeline.outputs import calibrate, flat_choice
-from .calibration import Calibration, fit_temperature, reliability
-from .marks import Rates
+from .temperature import fit_temperature
 
-GAP = 1e-6  # scores that are no further apart are never cut apart
+GAP = 1e-6  # no threshold is put between scores that are closer
 # Where flat entities have to be chosen anew for each threshold that is tried:
 N_CUTS = 48  # thresholds of all labels together
 N_LABEL_CUTS = 16  # thresholds of one label, in each round over the labels
 ROUNDS = 2
-DIGITS = 9  # of thresholds, that files keep
+DIGITS = 9  # of thresholds in files
 
 
 @dataclass(frozen=True)
@@ -50,28 +50,29 @@ class Candidates:
             keep[keep] = flat_choice(over, thresholds, self.rule)
         return keep
 
-    def rates(self, thresholds: numpy.ndarray, temperature: float = 1.0) -> Rates:
+    def counts(self, thresholds: numpy.ndarray, temperature: float = 1.0) -> Counts:
+        """The counts of what `keep` keeps."""
         kept = self.keep(thresholds, temperature)
-        hits = int(self.correct[kept].sum())
-        return Rates(hits, self.n_gold - hits, int(kept.sum()) - hits)
+        tp = int(self.correct[kept].sum())
+        return Counts(tp, self.n_gold - tp, int(kept.sum()) - tp)
 
 
-class Setting(NamedTuple):
-    """Thresholds to be compared with calibrated scores, and what they are worth."""
+class ThresholdSetting(NamedTuple):
+    """Thresholds for calibrated scores, and the scores they give."""
 
     threshold: float
     thresholds: numpy.ndarray  # (C,) float32
     temperature: float
-    rates: Rates
+    counts: Counts
     calibration: Calibration  # of the spans that are kept
 
 
 class Cuts(NamedTuple):
-    """Ways to cut a list of scores in two."""
+    """Thresholds to try on a list of scores."""
 
     thresholds: numpy.ndarray  # (K,) float32
     above: numpy.ndarray  # (K,) how many scores are over each
-    hits: numpy.ndarray  # (K,) how many of them are right
+    correct: numpy.ndarray  # (K,) how many of them are correct
 
 
 def tune(
@@ -83,13 +84,13 @@ def tune(
     per_label: bool = False,
     fit: bool = False,
     min_gold: int = 10,
-) -> List[Setting]:
-    """The current setting, and the one to change to. Its F is never lower.
+) -> List[ThresholdSetting]:
+    """The current setting and the best one. The F of the best is never lower.
 
     current: (C,) thresholds of the labels, for scores calibrated by `temperature`.
     threshold: The current threshold of labels without their own.
-    per_label: Also look for a threshold for each label that has at least `min_gold` gold spans.
-    fit: Also look for the temperature that fits the confidences of what is kept.
+    per_label: Also search a threshold for each label that has at least `min_gold` gold spans.
+    fit: Also fit the temperature to the spans that are kept.
     """
     now = make_setting(candidates, threshold, current, temperature)
     everything = numpy.append(current, numpy.float32(threshold))  # the common one is the last
@@ -97,42 +98,43 @@ def tune(
     raw.append(numpy.full_like(raw[0], best_threshold(candidates)))
     if per_label:
         raw.append(label_thresholds(candidates, raw[1], min_gold=min_gold))
-    # The first of equals wins, so that nothing changes without a gain.
-    best = max(raw, key=lambda option: candidates.rates(option[:-1]).f_score)
+    # The first of equals is taken, so that nothing changes without a gain.
+    best = max(raw, key=lambda option: candidates.counts(option[:-1]).f_score)
     temperatures = [temperature]
     if fit:
         kept = candidates.keep(best[:-1])
         scores = candidates.prediction.scores[kept]
         temperatures.insert(0, fit_temperature(scores, candidates.correct[kept]))
-    for heat in temperatures:
-        stored = calibrate(best, heat)
-        found = make_setting(candidates, round(float(stored[-1]), DIGITS), stored[:-1], heat)
-        # Rounding may change a choice between flat entities; then it is better to change less.
-        if found.rates.f_score >= now.rates.f_score and (heat != temperature or best is not raw[0]):
+    for tried in temperatures:
+        stored = calibrate(best, tried)
+        found = make_setting(candidates, round(float(stored[-1]), DIGITS), stored[:-1], tried)
+        # Rounding may change a choice between flat entities; then the fitted temperature is dropped.
+        changed = tried != temperature or best is not raw[0]
+        if changed and found.counts.f_score >= now.counts.f_score:
             return [now, found]
     return [now, now]
 
 
 def make_setting(
     candidates: Candidates, threshold: float, thresholds: numpy.ndarray, temperature: float
-) -> Setting:
+) -> ThresholdSetting:
     """thresholds: (C,) for calibrated scores."""
     kept = candidates.keep(thresholds, temperature)
     scores = calibrate(candidates.prediction.scores[kept], temperature)
-    curve = reliability(scores.astype("float64"), candidates.correct[kept])
-    rates = candidates.rates(thresholds, temperature)
-    return Setting(threshold, thresholds, temperature, rates, curve)
+    curve = calibration(scores.astype("float64"), candidates.correct[kept])
+    counts = candidates.counts(thresholds, temperature)
+    return ThresholdSetting(threshold, thresholds, temperature, counts, curve)
 
 
 def best_threshold(candidates: Candidates) -> float:
     """The one threshold of the highest F: exactly, or of `N_CUTS` where entities are flat."""
     cuts = make_cuts(candidates.prediction.scores, candidates.correct, candidates.floor)
     if candidates.rule is None:
-        f_scores = 2 * cuts.hits / numpy.maximum(cuts.above + candidates.n_gold, 1)
+        f_scores = 2 * cuts.correct / numpy.maximum(cuts.above + candidates.n_gold, 1)
         return float(cuts.thresholds[f_scores.argmax()])
     n_labels = len(candidates.gold_counts)
     tried = thin(cuts, N_CUTS)
-    f_scores = [candidates.rates(numpy.full(n_labels, t)).f_score for t in tried]
+    f_scores = [candidates.counts(numpy.full(n_labels, t)).f_score for t in tried]
     return float(tried[int(numpy.argmax(f_scores))])
 
 
@@ -157,14 +159,14 @@ def exact_labels(
 ) -> numpy.ndarray:
     """The best micro F over all combinations of cuts, by Dinkelbach's method: F is a ratio of sums
     over labels, so for a guess of F each label on its own takes the cut that most exceeds it; the F
-    of these cuts is the next guess, until it stays."""
+    of these cuts is the next guess, until it no longer rises."""
     result = start.copy()
-    best = candidates.rates(result[:-1]).f_score
+    best = candidates.counts(result[:-1]).f_score
     while True:
         tried = result.copy()
         for i, own in cuts.items():
-            tried[i] = own.thresholds[(2 * own.hits - best * own.above).argmax()]
-        f_score = candidates.rates(tried[:-1]).f_score
+            tried[i] = own.thresholds[(2 * own.correct - best * own.above).argmax()]
+        f_score = candidates.counts(tried[:-1]).f_score
         if f_score <= best:
             return result
         result, best = tried, f_score
@@ -173,16 +175,16 @@ def exact_labels(
 def climb_labels(
     candidates: Candidates, start: numpy.ndarray, cuts: Dict[int, Cuts]
 ) -> numpy.ndarray:
-    """One label after the other takes the threshold of the best F, while there is a gain."""
+    """Coordinate ascent: one label after the other takes the threshold of the best F."""
     result = start.copy()
-    best = candidates.rates(result[:-1]).f_score
+    best = candidates.counts(result[:-1]).f_score
     for _ in range(ROUNDS):
         before = best
         for i, own in cuts.items():
             for threshold in thin(own, N_LABEL_CUTS):
                 tried = result.copy()
                 tried[i] = threshold
-                f_score = candidates.rates(tried[:-1]).f_score
+                f_score = candidates.counts(tried[:-1]).f_score
                 if f_score > best:
                     result, best = tried, f_score
         if best == before:
@@ -193,11 +195,11 @@ def climb_labels(
 def make_cuts(
     scores: numpy.ndarray, correct: numpy.ndarray, floor: float, *, extra: Optional[float] = None
 ) -> Cuts:
-    """Thresholds half way between neighbouring scores, from the highest down to the floor; `extra`
-    is one more, the first. At least one score is over each of the others."""
+    """Thresholds halfway between neighbouring scores, from the highest down to the floor. `extra` is
+    one more, put first. At least one score is over each of the others."""
     order = numpy.argsort(-scores, kind="stable")
     ranked = numpy.append(scores[order].astype("float64"), -1.0)
-    hits = numpy.cumsum(numpy.append(0, correct[order]))
+    n_correct = numpy.cumsum(numpy.append(0, correct[order]))
     above = numpy.flatnonzero(ranked[:-1] - ranked[1:] > GAP) + 1  # (K,)
     halves = numpy.maximum((ranked[above - 1] + ranked[above]) / 2, floor)
     thresholds = halves.astype("float32")
@@ -205,12 +207,12 @@ def make_cuts(
         value = numpy.float32(floor if extra is None else extra)
         thresholds = numpy.append(value, thresholds)
         above = numpy.append((scores > value).sum(), above)
-    return Cuts(thresholds, above, hits[above])
+    return Cuts(thresholds, above, n_correct[above])
 
 
 def thin(cuts: Cuts, size: int) -> numpy.ndarray:
-    """At most `size` of the thresholds, between which about equally many hits are, high to low."""
-    wanted = numpy.linspace(0, cuts.hits.max(initial=0), size)
-    order = numpy.argsort(cuts.hits, kind="stable")
-    places = numpy.searchsorted(cuts.hits[order], wanted).clip(max=len(order) - 1)
+    """At most `size` of the thresholds, with about equally many correct spans between them, high to low."""
+    wanted = numpy.linspace(0, cuts.correct.max(initial=0), size)
+    order = numpy.argsort(cuts.correct, kind="stable")
+    places = numpy.searchsorted(cuts.correct[order], wanted).clip(max=len(order) - 1)
     return numpy.unique(cuts.thresholds[order[places]])[::-1]

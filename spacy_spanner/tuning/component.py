@@ -1,4 +1,4 @@
-"""Scoring development data once for the search of thresholds, and writing its result back."""
+"""Candidates for the threshold search from one pass over the data, and writing its result back."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from spacy.tokens import Doc
 from spacy.util import minibatch
 
 from ..batch import SpanPrediction
+from ..corpus.docs import scored_spans
+from ..corpus.pairs import DocPair
 from ..errors import Errors
 from ..pipeline.component import SpanTablePipe
 from ..pipeline.outputs import calibrate
-from .marks import doc_spans
-from .thresholds import DIGITS, Candidates, Setting
+from .thresholds import DIGITS, Candidates, ThresholdSetting
 
-FLOOR = 0.005  # no threshold under it is looked for
+FLOOR = 0.005  # the lowest threshold that is tried
 
 
 def find_pipe(nlp: Language, name: Optional[str]) -> Tuple[str, SpanTablePipe]:
@@ -30,21 +31,21 @@ def find_pipe(nlp: Language, name: Optional[str]) -> Tuple[str, SpanTablePipe]:
     return name, ours[name]
 
 
-def collect(nlp: Language, name: str, pairs: Iterable[Tuple[Doc, Optional[Doc]]]) -> Candidates:
-    """Run the pipeline up to a component and keep all that its head scores over the floor.
+def collect_candidates(nlp: Language, name: str, pairs: Iterable[DocPair]) -> Candidates:
+    """Run the pipeline up to a component and keep every span that its head scores over the floor.
 
-    pairs: Documents without annotation, each with its gold; those without gold are left out.
+    pairs: Documents without predictions, each with its gold; those without gold are left out.
     """
     _, pipe = find_pipe(nlp, name)
     key, kind = pipe.cfg["spans_key"], "ents" if pipe.gold_key is None else "spans"
     golds: List[dict] = []
     docs: List[Doc] = []
     for doc, gold in pairs:
-        spans = None if gold is None else doc_spans(gold, output=kind, spans_key=key)
+        spans = None if gold is None else scored_spans(gold, output=kind, spans_key=key)
         if spans is not None:
             docs.append(doc)
             golds.append(spans)
-    with lowered(pipe) as floor, only_before(nlp, name):
+    with lowered_threshold(pipe) as floor, only_before(nlp, name):
         prediction = predict_all(pipe, nlp.pipe(docs), size=nlp.batch_size)
     starts = [[token.idx for token in doc] for doc in docs]
     ends = [[token.idx + len(token) for token in doc] for doc in docs]
@@ -66,7 +67,7 @@ def collect(nlp: Language, name: str, pairs: Iterable[Tuple[Doc, Optional[Doc]]]
 
 
 def predict_all(pipe: SpanTablePipe, docs: Iterable[Doc], *, size: int) -> SpanPrediction:
-    """One table for all documents, numbered through."""
+    """One table for the documents of all batches."""
     spans, scores, first = [numpy.zeros((0, 4), "int64")], [numpy.zeros(0, "float32")], 0
     for batch in minibatch(docs, size):
         found = pipe.predict(batch)
@@ -77,7 +78,7 @@ def predict_all(pipe: SpanTablePipe, docs: Iterable[Doc], *, size: int) -> SpanP
 
 
 @contextmanager
-def lowered(pipe: SpanTablePipe) -> Iterator[float]:
+def lowered_threshold(pipe: SpanTablePipe) -> Iterator[float]:
     """The component without calibration and with one threshold no higher than any it has."""
     cfg = dict(pipe.cfg)
     raw = calibrate(pipe.thresholds(), 1 / cfg["temperature"])
@@ -97,9 +98,9 @@ def only_before(nlp: Language, name: str) -> Iterator[None]:
         yield
 
 
-def write_setting(nlp: Language, name: str, setting: Setting) -> None:
+def write_setting(nlp: Language, name: str, setting: ThresholdSetting) -> None:
     """Change a component and its config. The thresholds of labels are kept in the component's own
-    data, since labels may have characters that a config file cannot."""
+    data, since labels may have characters that a config file cannot hold."""
     _, pipe = find_pipe(nlp, name)
     own = {
         label: round(float(value), DIGITS)

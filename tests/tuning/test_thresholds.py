@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy.tokens import Doc
 
-from spacy_spanner.analysis.marks import Rates
-from spacy_spanner.analysis.thresholds import Candidates, best_threshold, label_thresholds, tune
-from spacy_spanner.analysis.tuning import collect, find_pipe, write_setting
+from spacy_spanner.analysis.scores import Counts
 from spacy_spanner.batch import SpanPrediction
 from spacy_spanner.pipeline.outputs import flatten_prediction
+from spacy_spanner.tuning.component import collect_candidates, find_pipe, write_setting
+from spacy_spanner.tuning.thresholds import Candidates, best_threshold, label_thresholds, tune
 
 from ..systems import make_examples, make_nlp, train
 
@@ -40,7 +40,7 @@ def make_candidates(items, *, rule=None, more_gold=1):
 def all_f_scores(candidates, grids):
     """F of every combination of thresholds."""
     for values in product(*grids):
-        yield candidates.rates(numpy.array(values, dtype="float32")).f_score
+        yield candidates.counts(numpy.array(values, dtype="float32")).f_score
 
 
 def label_grid(candidates, label, common):
@@ -55,12 +55,14 @@ def test_best_of_all(items):
     candidates = make_candidates(items)
     best = best_threshold(candidates)
     start = numpy.full(3, best, dtype="float32")
-    f_score = candidates.rates(start[:-1]).f_score
-    shared = (candidates.rates(numpy.full(2, t)).f_score for t in GRID)
+    f_score = candidates.counts(start[:-1]).f_score
+    shared = (candidates.counts(numpy.full(2, t)).f_score for t in GRID)
     assert f_score == pytest.approx(max(shared))
     own = label_thresholds(candidates, start, min_gold=1)
     grids = [label_grid(candidates, label, best) for label in range(2)]
-    assert candidates.rates(own[:-1]).f_score == pytest.approx(max(all_f_scores(candidates, grids)))
+    assert candidates.counts(own[:-1]).f_score == pytest.approx(
+        max(all_f_scores(candidates, grids))
+    )
     kept = label_thresholds(candidates, start, min_gold=100)
     assert (kept == start).all()
 
@@ -87,7 +89,7 @@ def test_never_lower_than_before(items, rule, values, temperature, per_label, fi
         min_gold=1,
     )
     assert now.thresholds.tolist() == [float(value) for value in current]
-    assert best.rates.f_score >= now.rates.f_score
+    assert best.counts.f_score >= now.counts.f_score
     assert fit or best.temperature == temperature
 
 
@@ -115,9 +117,9 @@ def test_by_hand():
     candidates = make_candidates(items)
     assert candidates.n_gold == 5 and candidates.gold_counts.tolist() == [3, 2]
     now, best = tune(candidates, numpy.float32([0.5, 0.5]))
-    assert now.rates == Rates(1, 4, 2)
+    assert now.counts == Counts(1, 4, 2)
     # all: 3 hits of 5 predicted and 5 gold; each higher cut has fewer hits for as many errors
-    assert best.rates == Rates(3, 2, 2) and best.threshold < 0.3
+    assert best.counts == Counts(3, 2, 2) and best.threshold < 0.3
     assert now.calibration.size == 3 and best.calibration.size == 5
 
 
@@ -144,11 +146,11 @@ def test_a_component_scores_what_was_promised_and_keeps_it(trained, tmp_path, ou
     name, pipe = find_pipe(nlp, None)
     pipe.cfg.update(output=output, threshold=0.5, label_thresholds={}, temperature=1.0)
     before = component_f(nlp)
-    candidates = collect(nlp, name, pairs(nlp))
+    candidates = collect_candidates(nlp, name, pairs(nlp))
     now, best = tune(candidates, pipe.thresholds(), per_label=True, fit=fit, min_gold=1)
-    assert now.rates.f_score == pytest.approx(before)
+    assert now.counts.f_score == pytest.approx(before)
     write_setting(nlp, name, best)
-    assert component_f(nlp) == pytest.approx(best.rates.f_score) and best.rates.f_score >= before
+    assert component_f(nlp) == pytest.approx(best.counts.f_score) and best.counts.f_score >= before
     nlp.to_disk(tmp_path / "model")
     again = spacy.load(tmp_path / "model")
     cfg = again.get_pipe(name).cfg
@@ -157,15 +159,15 @@ def test_a_component_scores_what_was_promised_and_keeps_it(trained, tmp_path, ou
     for stored in (cfg, again.config["components"][name]):
         assert stored["threshold"] == pytest.approx(best.threshold, abs=1e-8)
         assert stored["temperature"] == pytest.approx(best.temperature)
-    assert component_f(again) == pytest.approx(best.rates.f_score)
+    assert component_f(again) == pytest.approx(best.counts.f_score)
     # a second search starts from what is there, and finds nothing better
     now, _ = tune(
-        collect(again, name, pairs(again)),
+        collect_candidates(again, name, pairs(again)),
         again.get_pipe(name).thresholds(),
         threshold=cfg["threshold"],
         temperature=cfg["temperature"],
     )
-    assert now.rates == best.rates
+    assert now.counts == best.counts
 
 
 def test_collecting_leaves_the_component_as_it_was(trained):
@@ -173,7 +175,7 @@ def test_collecting_leaves_the_component_as_it_was(trained):
     pipe.cfg.update(output="spans", threshold=0.4, label_thresholds={"PER": 0.001}, temperature=2.0)
     before = dict(pipe.cfg)
     unannotated = (trained.make_doc("Ada Lind left"), Doc(trained.vocab, words=["Ada"]))
-    candidates = collect(trained, name, [*pairs(trained), unannotated])
+    candidates = collect_candidates(trained, name, [*pairs(trained), unannotated])
     assert pipe.cfg == before and candidates.n_gold == 10
     assert candidates.floor < 0.001  # .001 of a score whose log-odds were halved
     with pytest.raises(ValueError, match="global_pointer"):

@@ -1,0 +1,212 @@
+"""Gold and predicted spans of a corpus as arrays: the input of every analysis.
+
+Legend: D documents, N spans, G gold spans, P predicted spans. Spans are compared by characters, so
+gold and predictions may be tokenized differently; lengths are counted in tokens of the gold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Dict, FrozenSet, List, Optional, Sequence, Tuple
+
+import numpy
+from spacy.tokens import Doc
+
+from ..corpus.docs import SpanKey, keyed_relations, scored_spans
+from ..corpus.pairs import SUFFIX, choose_output, load_pairs
+from ..corpus.record import CorpusError
+from ..errors import Errors
+from ..relations import get_relations
+
+DOC, START, END, LABEL = range(4)  # columns of a span table
+
+
+@dataclass(frozen=True)
+class SpanSet:
+    """Distinct spans, sorted by document, start, end and label."""
+
+    spans: numpy.ndarray  # (N, 4) int64: document, start, end (characters, exclusive), label
+    tokens: numpy.ndarray  # (N, 2) int64: the gold tokens it touches, end exclusive
+    scores: numpy.ndarray  # (N,) float64 in 0..1; nan where there is none
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+
+@dataclass(frozen=True)
+class GoldCorpus:
+    """The annotated documents of a gold file."""
+
+    docs: List[Doc]
+    labels: List[str]  # names by number; also those that only predictions have
+    gold: SpanSet
+    embedded: Optional[FrozenSet[str]] = None  # words that have a vector; None: no vectors
+
+    @cached_property
+    def n_tokens(self) -> numpy.ndarray:
+        """(D,)"""
+        return numpy.array([len(doc) for doc in self.docs], dtype="int64")
+
+    @cached_property
+    def words(self) -> List[List[str]]:
+        """The tokens of each document."""
+        return [[token.text for token in doc] for doc in self.docs]
+
+    @cached_property
+    def texts(self) -> List[str]:
+        """The text of each document."""
+        return [doc.text for doc in self.docs]
+
+    @cached_property
+    def has_relations(self) -> numpy.ndarray:
+        """Which documents have an annotation of relations.  (D,) bool"""
+        return numpy.array([get_relations(doc) is not None for doc in self.docs], dtype=bool)
+
+
+@dataclass(frozen=True)
+class System:
+    """The predictions of one system for a corpus, compared with gold."""
+
+    name: str
+    corpus: GoldCorpus
+    pred: SpanSet
+    found: numpy.ndarray = field(repr=False)  # (G,) bool: gold spans that were predicted
+    correct: numpy.ndarray = field(repr=False)  # (P,) bool: predicted spans that are gold
+    relation_counts: numpy.ndarray = field(repr=False)  # (D, 3) TP, FN, FP; 0 without annotation
+
+
+def load_systems(
+    sources: Sequence[str], gold: str, *, output: str, spans_key: str
+) -> Tuple[List[System], str]:
+    """Systems over the same gold file, and whether "spans" or "ents" are compared.
+
+    sources: Pipelines or .spacy files of predictions.
+    output: "spans", "ents" or "auto": the span group if gold has it anywhere, else ents.
+    """
+    loaded = [load_pairs(source, [gold]) for source in sources]
+    golds = [own for _, own in loaded[0] if own is not None]
+    output = choose_output(output, golds, spans_key=spans_key)
+    if not any(scored_spans(own, output=output, spans_key=spans_key) for own in golds):
+        if output == "ents":
+            raise CorpusError(Errors.S027.format(path=gold, docs=len(golds), hint=""))
+        keys = ", ".join(sorted({key for own in golds for key in own.spans})) or "none"
+        hint = ", or compare `doc.ents` with --output ents"
+        raise CorpusError(
+            Errors.S023.format(path=gold, key=spans_key, docs=len(golds), keys=keys, hint=hint)
+        )
+    preds = [[pred for pred, _ in pairs] for pairs in loaded]
+    names = short_names(sources)
+    return read_systems(names, preds, golds, output=output, spans_key=spans_key), output
+
+
+def short_names(sources: Sequence[str]) -> List[str]:
+    """Sources by as few of the last parts of their paths as distinguish them."""
+    parts = [[part for part in Path(source).parts if part != "model-best"] for source in sources]
+    for size in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(own[-size:]).removesuffix(SUFFIX) for own in parts]
+        if len(set(names)) == len(names):
+            return names
+    return list(sources)
+
+
+def read_systems(
+    names: Sequence[str],
+    preds: Sequence[Sequence[Doc]],
+    golds: Sequence[Doc],
+    *,
+    output: str,
+    spans_key: str,
+) -> List[System]:
+    """Systems that predicted the same documents. Documents without gold annotation are left out.
+
+    output: "spans" compares `doc.spans[spans_key]`, "ents" compares `doc.ents`.
+    """
+    annotated = [scored_spans(gold, output=output, spans_key=spans_key) for gold in golds]
+    use = [i for i, spans in enumerate(annotated) if spans is not None]
+    docs = [golds[i] for i in use]
+    used = [[system_docs[i] for i in use] for system_docs in preds]
+    ids: Dict[str, int] = {}
+    gold_set = span_set(docs, [annotated[i] for i in use], ids)
+    pred_sets = [
+        span_set(docs, [scored_spans(d, output=output, spans_key=spans_key) for d in own], ids)
+        for own in used
+    ]
+    corpus = GoldCorpus(docs, list(ids), gold_set, words_with_vectors(docs, used))
+    return [
+        System(
+            name,
+            corpus,
+            pred,
+            found=contained(gold_set.spans, pred.spans),
+            correct=contained(pred.spans, gold_set.spans),
+            relation_counts=count_relations(own, docs),
+        )
+        for name, pred, own in zip(names, pred_sets, used, strict=True)
+    ]
+
+
+def contained(rows: numpy.ndarray, others: numpy.ndarray) -> numpy.ndarray:
+    """Which rows are among the others.  (N,) bool"""
+    known = set(map(tuple, others.tolist()))
+    return numpy.array([tuple(row) in known for row in rows.tolist()], dtype=bool)
+
+
+def doc_bounds(spans: numpy.ndarray, n_docs: int) -> numpy.ndarray:
+    """The first row of each document in a sorted span table, and the end of the last.  (D + 1,)"""
+    return numpy.searchsorted(spans[:, DOC], numpy.arange(n_docs + 1))
+
+
+def span_set(
+    docs: Sequence[Doc],
+    spans: Sequence[Optional[Dict[SpanKey, Optional[float]]]],
+    ids: Dict[str, int],
+) -> SpanSet:
+    """Spans of documents as arrays; labels that `ids` does not know are added to it."""
+    rows: List[Tuple[int, int, int, int]] = []
+    scores: List[float] = []
+    tokens = [numpy.zeros((0, 2), "int64")]
+    for number, (doc, own) in enumerate(zip(docs, spans, strict=True)):
+        found = sorted(
+            (start, end, ids.setdefault(label, len(ids)), numpy.nan if score is None else score)
+            for (start, end, label), score in (own or {}).items()
+        )
+        rows += [(number, start, end, label) for start, end, label, _ in found]
+        scores += [score for *_, score in found]
+        tokens.append(touched_tokens(doc, [row[:2] for row in found]))
+    table = numpy.array(rows, dtype="int64").reshape(-1, 4)
+    return SpanSet(table, numpy.concatenate(tokens), numpy.array(scores, dtype="float64"))
+
+
+def touched_tokens(doc: Doc, spans: Sequence[Tuple[int, int]]) -> numpy.ndarray:
+    """The tokens of a document that character spans touch.  (N, 2)"""
+    begins = numpy.array([token.idx for token in doc], dtype="int64")
+    bounds = numpy.array(spans, dtype="int64").reshape(-1, 2)
+    first = numpy.searchsorted(begins, bounds[:, 0], side="right") - 1
+    last = numpy.searchsorted(begins, bounds[:, 1], side="left")
+    return numpy.stack([first, last], axis=1)
+
+
+def count_relations(preds: Sequence[Doc], golds: Sequence[Doc]) -> numpy.ndarray:
+    """True positives, false negatives and false positives of each document; 0 where gold has no
+    annotation of relations. Strict: label, and offsets and labels of both ends.  (D, 3)"""
+    counts = numpy.zeros((len(golds), 3), dtype="int64")
+    for i, (pred, gold) in enumerate(zip(preds, golds, strict=True)):
+        expected, found = keyed_relations(gold), set(keyed_relations(pred) or ())
+        if expected is not None:
+            n_correct = len(found.intersection(expected))
+            counts[i] = n_correct, len(expected) - n_correct, len(found) - n_correct
+    return counts
+
+
+def words_with_vectors(
+    docs: Sequence[Doc], preds: Sequence[Sequence[Doc]]
+) -> Optional[FrozenSet[str]]:
+    """Words of the documents that the first system has vectors for, as they are or in lower case;
+    None where it has no vectors."""
+    if not preds or not preds[0] or not preds[0][0].vocab.vectors_length:
+        return None
+    vocab = preds[0][0].vocab
+    words = {token.text for doc in docs for token in doc}
+    return frozenset(w for w in words if vocab.has_vector(w) or vocab.has_vector(w.lower()))

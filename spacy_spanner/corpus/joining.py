@@ -1,0 +1,62 @@
+"""Several documents as one: corpora come as sentences, while applications hand over documents."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, Iterator, List, Sequence
+
+from spacy.attrs import ENT_IOB
+from spacy.tokens import Doc
+from spacy.training import Example
+
+from ..relations import get_relations, set_relations
+from .docs import DOC_ID
+
+
+def join_docs(docs: Sequence[Doc]) -> Doc:
+    """One document of consecutive ones: tokens, annotation, span groups and relations.
+
+    Documents must be annotated alike (see `annotation_of`): an absent span group would otherwise
+    turn into an empty one."""
+    joined = Doc.from_docs(list(docs), exclude=["user_data", "tensor"])
+    relations, offset = [], 0
+    for doc in docs:
+        relations += [relation.shifted(offset) for relation in get_relations(doc) or []]
+        offset += len(doc)
+    if all(get_relations(doc) is not None for doc in docs):
+        set_relations(joined, relations)
+    ids = {doc.user_data.get(DOC_ID) for doc in docs}
+    if len(ids) == 1 and None not in ids:
+        joined.user_data[DOC_ID] = ids.pop()
+    return joined
+
+
+def join_examples(examples: Sequence[Example]) -> Example:
+    """One example of consecutive ones. The predicted side keeps its tokens and nothing else."""
+    predicted = Doc.from_docs([eg.predicted for eg in examples], attrs=["ORTH"], exclude=EVERYTHING)
+    return Example(predicted, join_docs([eg.reference for eg in examples]))
+
+
+EVERYTHING = ["spans", "tensor", "user_data"]
+
+
+def annotation_of(doc: Doc) -> Any:
+    """What is annotated in a document at all, be it empty."""
+    entities = bool((doc.to_array(ENT_IOB) != 0).any())
+    return sorted(doc.spans), entities, get_relations(doc) is not None
+
+
+def neighbours(examples: Iterable[Example], *, max_tokens: int) -> Iterator[List[Example]]:
+    """Runs of consecutive examples that may be joined: annotated alike, and no more than
+    `max_tokens` in all. In most corpora these are sentences of one document."""
+    run: List[Example] = []
+    size, kind = 0, None
+    for example in examples:
+        own_kind = annotation_of(example.reference)
+        length = max(len(example.predicted), len(example.reference))
+        if run and (own_kind != kind or size + length > max_tokens):
+            yield run
+            run, size = [], 0
+        run.append(example)
+        size, kind = size + length, own_kind
+    if run:
+        yield run

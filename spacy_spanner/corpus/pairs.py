@@ -1,0 +1,89 @@
+"""Predicted documents beside their gold: from a pipeline or a file of predictions."""
+
+from __future__ import annotations
+
+from itertools import islice, zip_longest
+from pathlib import Path
+from typing import Iterable, Iterator, List, Optional, Sequence, Tuple
+
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
+
+from ..errors import Errors
+from .docs import read_docs
+from .record import CorpusError
+
+DocPair = Tuple[Doc, Optional[Doc]]  # predicted, gold
+SUFFIX = ".spacy"
+
+
+def load_pairs(source: str, data: Sequence[str], *, limit: Optional[int] = None) -> List[DocPair]:
+    """
+    source: A pipeline (name or folder), or a .spacy file of predictions.
+    data: Gold as one .spacy file; for a pipeline also .txt files, of which each line is a document,
+        or texts themselves.
+    limit: The maximum number of documents.
+    """
+    if source.endswith(SUFFIX):
+        pairs = stored_pairs(source, data)
+    else:
+        pairs = predicted_pairs(spacy.load(source), data, limit=limit)
+    return list(islice(pairs, limit))
+
+
+def stored_pairs(source: str, data: Sequence[str]) -> Iterator[DocPair]:
+    """Predictions of a file, with gold document by document if there is any."""
+    vocab = Vocab()
+    preds = read_docs(Path(source), vocab)
+    if not data:
+        yield from ((pred, None) for pred in preds)
+        return
+    if len(data) > 1 or not data[0].endswith(SUFFIX):
+        reason = "beside a .spacy file of predictions there can be only one .spacy file of gold"
+        raise CorpusError(Errors.S029.format(path=data[-1], reason=reason))
+    golds = read_docs(Path(data[0]), vocab)
+    for number, (pred, gold) in enumerate(zip_longest(preds, golds), start=1):
+        if pred is None or gold is None or pred.text != gold.text:
+            reason = f"they differ in text at document {number}"
+            if pred is None or gold is None:
+                shorter = source if pred is None else data[0]
+                reason = f"{shorter} ends after {number - 1} documents, the other goes on"
+            raise CorpusError(Errors.S024.format(pred=source, gold=data[0], reason=reason))
+        yield pred, gold
+
+
+def predicted_pairs(
+    nlp: Language, data: Sequence[str], *, limit: Optional[int] = None
+) -> Iterator[DocPair]:
+    """Predictions of a pipeline over gold documents and plain texts."""
+    pairs = list(islice(unpredicted_pairs(nlp, data), limit))
+    preds = nlp.pipe(doc for doc, _ in pairs)
+    yield from zip(preds, (gold for _, gold in pairs), strict=True)
+
+
+def unpredicted_pairs(nlp: Language, data: Iterable[str]) -> Iterator[DocPair]:
+    """Tokenized documents for a pipeline to predict, each with its gold if there is any."""
+    for item in data:
+        path = Path(item)
+        if item.endswith(SUFFIX):
+            for gold in read_docs(path, nlp.vocab):
+                # as spaCy's own corpus reader: gold tokens where the spaces are unknown
+                if gold.has_unknown_spaces:
+                    yield Doc(nlp.vocab, words=[token.text for token in gold]), gold
+                else:
+                    yield nlp.make_doc(gold.text), gold
+        elif item.endswith(".txt"):
+            for line in path.read_text(encoding="utf-8").splitlines():
+                if line.strip():
+                    yield nlp.make_doc(line), None
+        else:
+            yield nlp.make_doc(item), None
+
+
+def choose_output(output: str, docs: Iterable[Doc], *, spans_key: str) -> str:
+    """ "spans" or "ents". "auto" is "spans" if any of the documents has the span group."""
+    if output != "auto":
+        return output
+    return "spans" if any(spans_key in doc.spans for doc in docs) else "ents"

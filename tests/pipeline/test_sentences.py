@@ -1,0 +1,48 @@
+"""Where sentences begin: as marked, or as it seems; never more than a bounded stretch."""
+
+import pytest
+import spacy
+from spacy.tokens import Doc
+
+from spacy_spanner.pipeline.sentences import LONGEST, is_marked, sentence_starts
+
+VOCAB = spacy.blank("en").vocab
+
+
+def starts_of(words, **options):
+    starts = sentence_starts(Doc(VOCAB, words=words, **options))
+    return [i for i, begins in enumerate(starts) if begins]
+
+
+@pytest.mark.parametrize(
+    "text,expected",
+    [
+        ("He came . She left .", ["He", "She"]),
+        ("Really ? ! Yes . And so on", ["Really", "Yes", "And"]),
+        ("About 0 . 5 mg", ["About"]),  # before a number
+        ("J . Smith left . It rained", ["J", "It"]),  # after a single letter
+        ("in vitamin B . The next , e . g . , this", ["in", "The"]),  # a function word, a comma
+        ("( see 3 ) . Two more", ["(", "Two"]),
+        ("the theater. In Calif. , Sept. 3", ["the", "In"]),  # the stop left at the word
+        ("growth of cells vs . controls", ["growth"]),  # before a word in lower case
+        ("今天 很 好 。 明天 呢", ["今天", "明天"]),
+        ("no end at all", ["no"]),
+    ],
+)
+def test_unmarked_sentences_end_at_their_marks(text, expected):
+    words = text.split()
+    assert [words[i] for i in starts_of(words)] == expected
+
+
+def test_marked_sentences_are_taken_as_they_are():
+    words = ["One", ".", "Two", ".", "Three"]
+    assert starts_of(words, sent_starts=[True, False, True, False, False]) == [0, 2]
+    one = Doc(VOCAB, words=words, sent_starts=[True, False, False, False, False])
+    assert is_marked(one) and sentence_starts(one).sum() == 1
+    assert not is_marked(Doc(VOCAB, words=words))
+
+
+def test_no_unmarked_sentence_is_longer_than_the_bound():
+    assert starts_of(["w"] * (2 * LONGEST + 3)) == [0, LONGEST, 2 * LONGEST]
+    assert starts_of(["w"] * 5 + ["!"] + ["w"] * (LONGEST + 1)) == [0, 6, 6 + LONGEST]
+    assert starts_of([]) == [] and starts_of(["w"]) == [0]
