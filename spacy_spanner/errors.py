@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 
+class UserError(Exception):
+    """What a user can cause and correct; the message says how. Commands show it without a traceback."""
+
+
+class OutputError(UserError, OSError):
+    """A place that cannot be written."""
+
+
 class WithCodes(type):
     """Puts the code in front of each message, as spaCy does."""
 
@@ -41,7 +49,7 @@ class Errors(metaclass=WithCodes):
         "Set `[components.{name}.model] @architectures` to `spacy-spanner.<Name>.v1`."
     )
     S019 = "Schedule {name}: {option} = {value!r} is not possible: {reason}."
-    S020 = "{path}, line {line}: {reason}."
+    S020 = "{place}: {reason}."
     S021 = "{path}: {reason}. Say which format it is with --format: {formats}."
     S022 = "{first} and {second} would both be written to {target}. Convert them one by one."
     S023 = (
@@ -49,7 +57,10 @@ class Errors(metaclass=WithCodes):
         "Keys that are there: {keys}. Name one of them with --spans-key{hint}."
     )
     S024 = "{pred} and {gold} do not hold the same documents: {reason}."
-    S025 = "{path} cannot be read as a .spacy file: {reason}."
+    S025 = (
+        "{path} cannot be read as a .spacy file: it is damaged or in another format. Make one with "
+        "`spacy spanner convert`."
+    )
     S026 = (
         "{path}: no component of this config has a model of spacy-spanner. Its components: {names}."
     )
@@ -96,11 +107,11 @@ class Errors(metaclass=WithCodes):
     S053 = "{path} cannot be read: {reason}. Take another output folder."
     S054 = (
         "A worker process died (out of memory?). The shards that are done are in {path}; the same command "
-        "goes on from there."
+        "continues from there."
     )
     S055 = "{engine} is not installed: pip install 'spacy-spanner[{extra}]'."
     S056 = (
-        "{path} cannot be written: {reason}. Every shard that is there is whole; the same command goes on "
+        "{path} cannot be written: {reason}. Every shard that is there is whole; the same command continues "
         "from there."
     )
     S057 = (
@@ -109,13 +120,35 @@ class Errors(metaclass=WithCodes):
     )
     S058 = (
         "Training stopped after step {step}: another rank is gone ({reason}). {path} holds the weights of "
-        "that step; go on from there with --resume."
+        "that step; resume from there with --resume."
     )
     S060 = (
         "Rank {rank}: training stopped after step {step}: another rank is gone ({reason}). Rank 0 keeps "
-        "checkpoints in {path}; go on from there with --resume."
+        "checkpoints in {path}; continue from there with --resume."
     )
-    S059 = "There is nothing to go on from: {path} does not exist. Train without --resume first."
+    S059 = "There is nothing to resume from: {path} does not exist. Train without --resume first."
+    S100 = "{path}: {reason}. {hint}"
+    S101 = (
+        "--tag-names {given}: expected the names of at least two tags, separated by commas or in a file, one "
+        "per line or as JSON."
+    )
+    S102 = "{path}: {reason}. Name the column or the key with --tag-field."
+    S104 = "--{option} {value} is not valid. Choose: {choices}."
+    S105 = "There is no language '{lang}'. Use a code of spaCy such as en or de, or xx for any language."
+    S106 = (
+        "{target} already exists, and the inputs are .spacy files too: it would be overwritten. The last "
+        "argument is the output; name a folder or a new file."
+    )
+    S107 = "Encoder '{encoder}' needs {package}, which is not installed: pip install '{extra}'."
+    S108 = "--{override}: this config has no {kind} '{name}'{hint}"
+    S109 = (
+        "There are no documents in the {part} data. Check --paths.{part}, and the settings of "
+        "[corpora.{part}], such as max_length."
+    )
+    S110 = "There is no {kind} '{name}'. Choose: {names}."
+    S111 = "{path} already exists. Use --force to overwrite it."
+    S113 = "{path} cannot be written: {reason}. Nothing was written; choose another place."
+    S112 = "{path} has no gold annotation for component '{name}'."
     S140 = '{path} cannot be read: {reason}. One JSON object a line is expected: {{"text": "..."}}.'
 
 

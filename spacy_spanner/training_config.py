@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Iterable, List, Optional
 
+from spacy import Language
 from spacy.util import CONFIG_SECTION_ORDER, load_model_from_config
 from thinc.api import Config
+
+from .errors import Errors, UserError
 
 CONFIGS = Path(__file__).parent / "configs"
 BASELINES = ("ner", "spancat")  # spaCy's own components, configured alike for fair comparisons
@@ -108,3 +112,25 @@ def complete(config: Config) -> Config:
     """The config with every default filled in, as `spacy init fill-config` would do."""
     filled = load_model_from_config(config, auto_fill=True, validate=True).config
     return Config(filled, section_order=CONFIG_SECTION_ORDER)
+
+
+def check_overrides(config: Config, overrides: Iterable[str]) -> None:
+    """Refuse settings on the command line that the config cannot have: spaCy passes over a mistyped
+    name in [training] or [nlp]. Sections may lack what spaCy fills in by default."""
+    for override in overrides:
+        section, *rest = override.split(".")
+        defaults = Language.default_config.get(section, {})
+        known = [*config.get(section, {}), *defaults]
+        name, kind = (rest or [""])[0], "setting"
+        if section not in config and section not in Language.default_config:
+            name, kind, known = section, "section", [*config]
+        elif section == "components":
+            kind, known = "component", [*config["components"]]
+        elif section not in ("training", "nlp"):
+            continue
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            hint = (
+                f"; did you mean '{close[0]}'?" if close else f": {', '.join(sorted(set(known)))}"
+            )
+            raise UserError(Errors.S108.format(override=override, kind=kind, name=name, hint=hint))

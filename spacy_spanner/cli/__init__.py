@@ -9,26 +9,29 @@ from spacy.cli._util import app as spacy_app
 from .analyze import analyze_cli
 from .annotate import annotate_cli
 from .check import check_cli
+from .command import command
 from .config import config_cli
 from .convert import convert_cli
 from .render import render_cli
 from .thresholds import thresholds_cli
 from .train import train_cli
 
-HELP = "Nested and flat entities with spacy-spanner: prepare data, look at it, look at predictions."
+HELP = (
+    "Nested and flat entities with spacy-spanner: convert data, check it, train, analyze results."
+)
 
 spanner = typer.Typer(name="spanner", help=HELP, no_args_is_help=True, rich_markup_mode=None)
-spanner.command("config")(config_cli)
-spanner.command("convert")(convert_cli)
-spanner.command("check")(check_cli)
-spanner.command("render")(render_cli)
-spanner.command("annotate")(annotate_cli)
-spanner.command("analyze")(analyze_cli)
-spanner.command("thresholds")(thresholds_cli)
 OVERRIDES = {
     "allow_extra_args": True,
     "ignore_unknown_options": True,
 }  # as `spacy train` takes them
-spanner.command("train", context_settings=OVERRIDES)(train_cli)
+spanner.command("config")(command(config_cli))
+spanner.command("convert")(command(convert_cli))
+spanner.command("check")(command(check_cli))
+spanner.command("render")(command(render_cli))
+spanner.command("annotate")(command(annotate_cli))
+spanner.command("analyze")(command(analyze_cli))
+spanner.command("thresholds")(command(thresholds_cli))
+spanner.command("train", context_settings=OVERRIDES)(command(train_cli))
 
 spacy_app.add_typer(spanner)

@@ -59,10 +59,7 @@ def analyze_cli(
 
     sources = [source, compare] if compare else [source]
     options = {"output": output.value, "spans_key": spans_key}
-    try:
-        systems, facts = load_inputs(sources, gold, train, **options, plots=page is not None)
-    except (ValueError, OSError, ImportError) as error:  # spaCy: OSError for an unknown pipeline
-        msg.fail("Nothing was analyzed", str(error), exits=1)
+    systems, facts = load_inputs(sources, gold, train, **options, plots=page is not None)
     report = make_report(
         systems,
         train=facts,
@@ -88,13 +85,16 @@ def load_inputs(
     from ..analysis.plots import require_plots
     from ..analysis.systems import load_systems
     from ..corpus.docs import read_docs
+    from ..errors import Errors, UserError
 
     if plots:
         require_plots()  # before the work, not after it
     systems, output = load_systems(sources, str(gold), output=output, spans_key=spans_key)
     if train is None:
         return systems, None
-    docs = read_docs(train, systems[0].corpus.docs[0].vocab)
+    docs = list(read_docs(train, systems[0].corpus.docs[0].vocab))
+    if not docs:
+        raise UserError(Errors.S028.format(path=train))
     return systems, training_facts(docs, output=output, spans_key=spans_key)
 
 

@@ -62,9 +62,8 @@ def annotate_cli(
     """Annotate documents with a trained pipeline.
 
     Every shard of records becomes one file of the output folder, whole or not at all. A run that was
-    stopped goes on with the same command. Records that cannot be annotated are told in rejects/.
+    stopped is resumed by the same command. Records that cannot be annotated are listed in rejects/.
     """
-    from ..corpus.record import CorpusError
     from ..distributed.annotate import annotate
     from ..distributed.engines import Places
     from ..distributed.worker import Settings
@@ -80,18 +79,15 @@ def annotate_cli(
         gpu_id=gpu_id,
         threads=threads,
     )
-    try:
-        totals = annotate(
-            inputs,
-            settings,
-            engine=engine.value,
-            places=Places(n_process if engine == Engine.local else actors, address),
-            input_format=input_format.value,
-            shard_size=shard_size,
-            progress=True,
-        )
-    except (CorpusError, OSError, ValueError) as error:  # ValueError: no GPU
-        msg.fail("The run has stopped", str(error), exits=1)
+    totals = annotate(
+        inputs,
+        settings,
+        engine=engine.value,
+        places=Places(n_process if engine == Engine.local else actors, address),
+        input_format=input_format.value,
+        shard_size=shard_size,
+        progress=True,
+    )
     if totals.earlier:
         msg.info(f"{totals.earlier:,} of {totals.shards:,} shards were already there")
     speed = totals.words / max(totals.seconds, 1e-9)

@@ -1,4 +1,4 @@
-"""`spacy spanner check`: what is in a corpus, and what will go wrong in training on it."""
+"""`spacy spanner check`: statistics of a corpus, and problems to expect in training on it."""
 
 from __future__ import annotations
 
@@ -37,17 +37,16 @@ def check_cli(
     like: Optional[Path] = typer.Option(
         None, "--like", help="Texts the model is for, as JSONL: warns if they are much longer"
     ),
-    json_path: Optional[Path] = typer.Option(None, "--json", help="Write everything as JSON here"),
+    json_path: Optional[Path] = typer.Option(None, "--json", help="Write the statistics as JSON"),
 ) -> None:
-    """Look at a corpus before training on it.
+    """Check a corpus before training on it.
 
-    Prints labels, nesting, span widths, what the configured width and window can hold, and warnings
-    that say what to do. Ends with an error only where there is nothing to train on.
+    Prints labels, nesting, span widths, how many spans the configured width and window allow, and
+    warnings that say what to change. Fails only where there is nothing to train on.
     """
     import srsly
 
     from ..corpus.advice import advice
-    from ..corpus.record import CorpusError
     from ..corpus.settings import settings_from_config
     from ..corpus.stats import Settings, corpus_stats, text_lengths
 
@@ -58,16 +57,13 @@ def check_cli(
         "window": window,
         "overlap": overlap,
     }
-    try:
-        settings = settings_from_config(config) if config else Settings()
-        settings = replace(settings, **{k: v for k, v in given.items() if v is not None})
-        if settings.overlap >= settings.window:
-            raise typer.BadParameter("--overlap must be less than --window")
-        train_stats = corpus_stats(corpus, settings)
-        dev_stats = corpus_stats(dev, settings) if dev else None
-        texts = text_lengths(like) if like else None
-    except CorpusError as error:
-        msg.fail("This corpus cannot be used as it is", str(error), exits=1)
+    settings = settings_from_config(config) if config else Settings()
+    settings = replace(settings, **{k: v for k, v in given.items() if v is not None})
+    if settings.overlap >= settings.window:
+        raise typer.BadParameter("--overlap must be less than --window")
+    train_stats = corpus_stats(corpus, settings)
+    dev_stats = corpus_stats(dev, settings) if dev else None
+    texts = text_lengths(like) if like else None
     warnings = advice(train_stats, settings, dev_stats, texts)
     print_labels(train_stats, dev_stats)
     print_stats(train_stats, dev_stats)
@@ -84,6 +80,7 @@ def check_cli(
             "settings": vars(settings),
             "warnings": warnings,
         }
+        json_path.parent.mkdir(parents=True, exist_ok=True)
         srsly.write_json(json_path, report)
 
 
@@ -113,7 +110,7 @@ def print_stats(train: Stats, dev: Optional[Stats]) -> None:
         ("  deepest nesting", *(f"{s.max_depth}" for s in columns)),
         ("  crossing", *(f"{s.crossing:,}" for s in columns)),
         ("  without tokens", *(f"{s.empty:,}" for s in columns)),
-        ("  twice the same", *(f"{s.duplicates:,}" for s in columns)),
+        ("  duplicates", *(f"{s.duplicates:,}" for s in columns)),
         ("  two labels", *(f"{s.two_labels:,}" for s in columns)),
         ("  white space at an edge", *(f"{s.blank_edges:,}" for s in columns)),
         ("  punctuation at an edge", *(f"{s.punct_edges:,}" for s in columns)),

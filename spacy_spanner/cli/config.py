@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 import typer
 from wasabi import msg
+
+if TYPE_CHECKING:
+    from thinc.api import Config
 
 
 def config_cli(
@@ -19,7 +23,7 @@ def config_cli(
     ),
     lang: str = typer.Option("en", "--lang", "-l", help="Language code"),
     output: Optional[str] = typer.Option(
-        None, "--output", help="Where results go: spans, ents or both (default: the system's own)"
+        None, "--output", help="Where results go: spans, ents or both  [the system's own]"
     ),
     spans_key: str = typer.Option("sc", "--spans-key", help="Key of the span group"),
     max_width: Optional[int] = typer.Option(
@@ -38,32 +42,34 @@ def config_cli(
         help="File to write, or - for standard output",
         allow_dash=True,
     ),
-    force: bool = typer.Option(False, "--force", "-F", help="Overwrite the file if it is there"),
-):
+    force: bool = typer.Option(False, "--force", "-F", help="Overwrite an existing file"),
+) -> None:
     """Write one complete config that `spacy train` takes as it is."""
-    from ..training_config import complete, join_config, names
+    from ..corpus.convert import require_language
+    from ..errors import Errors, UserError
+    from ..training_config import join_config, names
 
     for value, kind in [(system, "systems"), (encoder, "encoders")]:
         if value not in names(kind):
-            msg.fail(
-                f"There is no {kind[:-1]} '{value}'", "Choose: " + ", ".join(names(kind)), exits=1
-            )
+            known = ", ".join(names(kind))
+            raise UserError(Errors.S110.format(kind=kind[:-1], name=value, names=known))
     if output not in (None, "spans", "ents", "both"):
-        msg.fail(f"--output {output} is not possible", "Choose: spans, ents, both", exits=1)
+        choices = "spans, ents, both"
+        raise UserError(Errors.S104.format(option="output", value=output, choices=choices))
     if str(output_file) != "-" and output_file.exists() and not force:
-        msg.fail(f"{output_file} is there already", "Use --force to overwrite it", exits=1)
-    config = complete(
-        join_config(
-            system,
-            encoder,
-            lang=lang,
-            output=output,
-            spans_key=spans_key,
-            max_width=max_width,
-            transformer=transformer,
-            mixed_precision=mixed_precision,
-        )
+        raise UserError(Errors.S111.format(path=output_file))
+    require_language(lang)
+    config = join_config(
+        system,
+        encoder,
+        lang=lang,
+        output=output,
+        spans_key=spans_key,
+        max_width=max_width,
+        transformer=transformer,
+        mixed_precision=mixed_precision,
     )
+    config = completed(config, encoder)
     if str(output_file) == "-":
         print(config.to_str())
         return
@@ -75,3 +81,19 @@ def config_cli(
         f"python -m spacy train {output_file} --output training "
         f"--paths.train train.spacy --paths.dev dev.spacy{vectors}"
     )
+
+
+def completed(config: Config, encoder: str) -> Config:
+    """The config with all defaults, or the extra that its encoder needs."""
+    from ..errors import Errors, UserError
+    from ..training_config import complete
+
+    try:
+        return complete(config)
+    except (ValueError, ImportError) as error:
+        package = "spacy-transformers"
+        if encoder != "transformer" or find_spec(package.replace("-", "_")) is not None:
+            raise
+        extra = "spacy-spanner[transformers]"
+        reason = Errors.S107.format(encoder=encoder, package=package, extra=extra)
+        raise UserError(reason) from error

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, List
+from typing import TYPE_CHECKING, List, Optional
 
 import typer
 from wasabi import msg
 
 if TYPE_CHECKING:
     from ..corpus.convert import Converted
-
-
-class Format(str, Enum):
-    auto = "auto"
-    jsonl = "jsonl"
-    conll = "conll"
-    germeval = "germeval"
-    brat = "brat"
-    spert = "spert"
 
 
 class Alignment(str, Enum):
@@ -31,11 +22,26 @@ class Alignment(str, Enum):
 def convert_cli(
     inputs: List[Path] = typer.Argument(..., help="Files, or folders of brat files", exists=True),
     output: Path = typer.Argument(..., help="A folder, or one file in .spacy for all inputs"),
-    format: Format = typer.Option(Format.auto, "--format", "-f", help="Format of the inputs"),
-    lang: str = typer.Option("en", "--lang", "-l", help="Language, whose tokenizer cuts raw text"),
+    format: str = typer.Option(
+        "auto", "--format", "-f", help="Format of the inputs; auto detects it from their content"
+    ),
+    lang: str = typer.Option(
+        "en", "--lang", "-l", help="Language, whose tokenizer splits raw text"
+    ),
     spans_key: str = typer.Option("sc", "--spans-key", "-sk", help="Span group to write"),
     alignment_mode: Alignment = typer.Option(
         Alignment.strict, "--alignment-mode", "-a", help="Character spans that end within a token"
+    ),
+    text_field: Optional[str] = typer.Option(
+        None, "--text-field", help="JSON: field with the text  [text]"
+    ),
+    tag_field: List[str] = typer.Option(
+        [],
+        "--tag-field",
+        help="Hugging Face, CoNLL-U: field of the tags; once for each level of nesting  [ner_tags, NER]",
+    ),
+    tag_names: Optional[str] = typer.Option(
+        None, "--tag-names", help="Names of tags given as numbers: O,B-PER,... or a file"
     ),
     token_column: int = typer.Option(0, "--token-column", help="CoNLL: column of the token"),
     tag_column: List[int] = typer.Option(
@@ -44,28 +50,32 @@ def convert_cli(
 ) -> None:
     """Convert annotated text to .spacy files.
 
-    Reads JSON lines (tokens or text), CoNLL columns (IOB1, IOB2, BIOES, BILOU), GermEval 2014 TSV,
-    brat standoff and SpERT JSON. All spans go to doc.spans, the outermost ones also to doc.ents,
-    relations and document ids to doc.user_data. A malformed line stops the conversion before
-    anything is written.
+    Reads JSON lines (tokens or text), Prodigy, doccano, Label Studio, spaCy 2 and SpERT JSON, Hugging
+    Face tokens and tags, CoNLL columns, CoNLL-U, GermEval 2014, brat and .spacy, also compressed with
+    gzip. All spans go to doc.spans, the outermost ones also to doc.ents, relations and document ids to
+    doc.user_data. A malformed line stops the conversion before anything is written.
     """
     from ..corpus.convert import convert
-    from ..corpus.record import CorpusError
+    from ..corpus.record import ReadOptions
+    from ..corpus.tagged import parse_names
 
-    try:
-        results = convert(
-            inputs,
-            output,
-            format=format.value,
-            lang=lang,
-            spans_key=spans_key,
-            alignment_mode=alignment_mode.value,
-            token_column=token_column,
-            tag_columns=tag_column,
-            progress=True,
-        )
-    except (CorpusError, ImportError, OSError) as error:  # ImportError: no such language
-        msg.fail("Nothing was converted", str(error), exits=1)
+    options = ReadOptions(
+        token_column=token_column,
+        tag_columns=tag_column,
+        tag_fields=tag_field,
+        tag_names=parse_names(tag_names) if tag_names is not None else (),
+        text_field=text_field,
+    )
+    results = convert(
+        inputs,
+        output,
+        format=format,
+        lang=lang,
+        spans_key=spans_key,
+        alignment_mode=alignment_mode.value,
+        options=options,
+        progress=True,
+    )
     for result in results:
         print_result(result, alignment_mode.value)
 
@@ -88,9 +98,13 @@ def print_result(result: Converted, alignment_mode: str) -> None:
     msg.table(rows, aligns=("l", "l"))
     if summary.misaligned:
         placed = summary.misaligned - summary.dropped
+        advice = (
+            ". Correct the offsets, or keep these spans with --alignment-mode expand or contract"
+        )
         msg.warn(
             f"{summary.misaligned:,} spans begin or end within a token: {summary.dropped:,} were "
-            f"left out, {placed:,} moved to token boundaries ({alignment_mode}). Among them:",
+            f"left out, {placed:,} moved to token boundaries ({alignment_mode})"
+            f"{advice if summary.dropped else ''}. Among them:",
             "\n".join(summary.examples),
         )
     if summary.lost_relations:

@@ -35,7 +35,7 @@ def render_cli(
     from ..analysis.marks import mark_docs
     from ..analysis.pages import documents_page
     from ..corpus.pairs import load_pairs
-    from ..corpus.record import CorpusError
+    from ..errors import Errors, UserError
 
     texts = data or []
     if not texts and not source.endswith(".spacy"):
@@ -43,10 +43,9 @@ def render_cli(
     for item in [source, *texts]:
         if item.endswith((".spacy", ".txt")) and not Path(item).exists():
             raise typer.BadParameter(f"there is no file {item}")
-    try:
-        pairs = load_pairs(source, texts, limit=limit)
-    except (CorpusError, OSError) as error:  # spaCy raises OSError where there is no such pipeline
-        msg.fail("Nothing was rendered", str(error), exits=1)
+    pairs = load_pairs(source, texts, limit=limit)
+    if not pairs:
+        raise UserError(Errors.S028.format(path=", ".join(texts) or source))
     docs = mark_docs(pairs, output=output.value, spans_key=spans_key)
     if not any(doc.marks for doc in docs):
         keys = sorted(

@@ -38,19 +38,17 @@ def thresholds_cli(
     import spacy
 
     from ..corpus.pairs import unpredicted_pairs
+    from ..errors import Errors, UserError
     from ..tuning.component import collect_candidates, find_pipe
     from ..tuning.thresholds import tune
 
     if in_place and (write or not Path(model).is_dir()):
         raise typer.BadParameter("--in-place needs the folder of a pipeline, and no --write")
-    try:
-        nlp = spacy.load(model)
-        name, component = find_pipe(nlp, pipe)
-        candidates = collect_candidates(nlp, name, unpredicted_pairs(nlp, [str(dev)]))
-    except (ValueError, OSError) as error:  # spaCy: OSError for an unknown pipeline
-        msg.fail("No search for thresholds", str(error), exits=1)
+    nlp = spacy.load(model)
+    name, component = find_pipe(nlp, pipe)
+    candidates = collect_candidates(nlp, name, unpredicted_pairs(nlp, [str(dev)]))
     if not candidates.n_gold:
-        msg.fail(f"{dev} has no gold for component '{name}'", exits=1)
+        raise UserError(Errors.S112.format(path=dev, name=name))
     settings = tune(
         candidates,
         component.thresholds(),

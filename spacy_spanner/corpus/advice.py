@@ -19,7 +19,7 @@ def advice(
     dev: Optional[Stats] = None,
     texts: Optional[Counter[int]] = None,
 ) -> List[str]:
-    """Every warning that applies, the gravest first.
+    """Every warning that applies, the most serious first.
 
     texts: Lengths of texts that the model will be used on, in tokens.
     """
@@ -38,8 +38,8 @@ def about_gold(train: Stats, settings: Settings) -> Iterator[str]:
     where = "`doc.ents`" if settings.output == "ents" else f"spans_key '{settings.spans_key}'"
     if not train.spans:
         yield (
-            "There is not a single span: every document says that nothing is in it. A model "
-            "trained on this finds nothing. Check the conversion of the corpus."
+            "There are no spans: every document is annotated as having none. A model "
+            "trained on this predicts nothing. Check the conversion of the corpus."
         )
     if train.docs_unannotated:
         yield (
@@ -101,7 +101,7 @@ def about_dev(train: Stats, dev: Stats) -> Iterator[str]:
         lost = sum(dev.labels[label] for label in unknown)
         yield (
             f"Labels only in dev: {names(unknown)} ({lost} spans). They cannot be learned and "
-            "count as missed. Split the corpus anew, or check the spelling of the labels."
+            "count as missed. Split the corpus differently, or check the spelling of the labels."
         )
     unseen = [label for label in train.labels if label not in dev.labels]
     if unseen:
@@ -112,7 +112,7 @@ def about_dev(train: Stats, dev: Stats) -> Iterator[str]:
     shared = train.texts & dev.texts
     if shared:
         yield (
-            f"Texts of dev that are in train too, word for word: {len(shared)}, such as "
+            f"Texts of dev that are in train too, as exact duplicates: {len(shared)}, such as "
             f"{min(shared, key=len)[:60]!r}. The dev score will look better than it is. Remove "
             "them from one side."
         )
@@ -133,24 +133,24 @@ def about_dev(train: Stats, dev: Stats) -> Iterator[str]:
 def about_spans(train: Stats) -> Iterator[str]:
     if train.empty:
         yield (
-            f"{train.empty} spans hold no token at all and cannot be learned. Remove them, or mend "
+            f"{train.empty} spans hold no token at all and cannot be learned. Remove them, or fix "
             "the program that wrote them."
         )
     if train.duplicates:
         yield (
-            f"{train.duplicates} spans are there twice, with the same label. Training counts them "
+            f"{train.duplicates} spans are duplicates (same offsets and label). Training counts them "
             "once, but scorers may not. Remove the copies."
         )
     if train.two_labels:
         yield (
-            f"{train.two_labels} times the same words carry more than one label. Span systems "
-            'learn both; with `output = "ents"` only one can be kept. If it is a slip of '
-            "annotation, mend it."
+            f"{train.two_labels} times the same tokens have more than one label. Span systems "
+            'learn both; with `output = "ents"` only one can be kept. If it is an annotation '
+            "error, correct it."
         )
     if train.crossing:
         yield (
             f"{train.crossing} spans cross another (they overlap, neither holding the other). Span "
-            "systems can learn them, but they are often slips of annotation: look at some with "
+            "systems can learn them, but they are often annotation errors: look at some with "
             "`spacy spanner render`."
         )
     if train.blank_edges:
@@ -161,7 +161,7 @@ def about_spans(train: Stats) -> Iterator[str]:
     if train.punct_edges > ODD_SHARE * train.spans:
         yield (
             f"{share(train.punct_edges, train.spans)} spans begin or end with punctuation. If the "
-            "guideline does not ask for it, trim them: uneven edges cost exact matches."
+            "guideline does not ask for it, trim them: inconsistent boundaries cost exact matches."
         )
 
 

@@ -8,19 +8,35 @@ from pathlib import Path
 from typing import Dict, Iterator, List, Tuple
 
 from ..errors import Errors
-from .record import CorpusError, Place, RawRelation, RawSpan, Record, checked_span, numbered_lines
+from .record import (
+    CorpusError,
+    Place,
+    RawRelation,
+    RawSpan,
+    ReadOptions,
+    Record,
+    checked_label,
+    checked_text_span,
+)
+from .source import base_name, decode, numbered_lines, read_bytes
 
 OFFSETS = re.compile(r"(\d+) (\d+)$")
 ARGUMENTS = re.compile(r"(\S+) Arg1:(\S+) Arg2:(\S+)$")
 DISCONTINUOUS = "discontinuous spans"
+TEXTS = (".txt", ".txt.gz")
 
 
 def brat_pairs(path: Path) -> List[Tuple[Path, Path]]:
     """The text files below a folder, or the one named by either of its files, and their .ann."""
-    texts = sorted(path.rglob("*.txt")) if path.is_dir() else [path.with_suffix(".txt")]
+    texts = [beside(path, ".txt")]
+    if path.is_dir():
+        texts = sorted(own for own in path.rglob("*.txt*") if own.name.endswith(TEXTS))
     if not texts:
-        raise CorpusError(Errors.S029.format(path=path, reason="no .txt files in this folder"))
-    pairs = [(text, text.with_suffix(".ann")) for text in texts]
+        reason = (
+            "no .txt files in this folder; of formats other than brat, give the files themselves"
+        )
+        raise CorpusError(Errors.S029.format(path=path, reason=reason))
+    pairs = [(text, beside(text, ".ann")) for text in texts]
     for text, annotation in pairs:
         for file, other in ((text, annotation), (annotation, text)):
             if not file.is_file():
@@ -29,20 +45,20 @@ def brat_pairs(path: Path) -> List[Tuple[Path, Path]]:
     return pairs
 
 
-def read_brat(path: Path) -> Iterator[Record]:
+def beside(path: Path, suffix: str) -> Path:
+    """The file of the same name with another ending, compressed or not."""
+    plain = path.with_name(base_name(path) + suffix)
+    packed = plain.with_name(plain.name + ".gz")
+    return packed if packed.is_file() and not plain.is_file() else plain
+
+
+def read_brat(path: Path, options: ReadOptions) -> Iterator[Record]:
     """One document a text file. Discontinuous spans and relations to them, or to events, are left
     out and counted; lines of other kinds (events, attributes, notes) are counted too."""
     for text_path, ann_path in brat_pairs(path):
-        text = read_text(text_path)
-        yield read_annotation(ann_path, text, text_path.stem)
-
-
-def read_text(path: Path) -> str:
-    """The text with its line ends as they are: brat's offsets count every character."""
-    try:
-        return path.read_bytes().decode("utf-8")
-    except UnicodeDecodeError as error:
-        Place(path, 1).fail(f"not UTF-8 ({error.reason} at byte {error.start} of the file)")
+        # with its line ends as they are: brat's offsets count every character
+        text = decode(Place(text_path, 1), read_bytes(text_path))
+        yield read_annotation(ann_path, text, base_name(text_path))
 
 
 def read_annotation(path: Path, text: str, doc_id: str) -> Record:
@@ -55,7 +71,7 @@ def read_annotation(path: Path, text: str, doc_id: str) -> Record:
         if not line.strip():
             continue
         if name in positions:
-            place.fail(f"{name} is there twice")
+            place.fail(f"{name} is defined twice")
         if name[0] == "T":
             label, _, offsets = rest.partition("\t")[0].partition(" ")
             if ";" in offsets:
@@ -83,12 +99,7 @@ def text_bound(place: Place, label: str, offsets: str, covered: str, text: str) 
     if match is None:
         place.fail(f"expected 'T1<tab>Label start end<tab>text', found the offsets {offsets!r}")
     start, end = int(match[1]), int(match[2])
-    span = checked_span(place, start, end, label, length=len(text), unit="character")
-    found = text[start:end]
-    # brat writes a blank where the text has a line end
-    if covered and " ".join(covered.split()) != " ".join(found.split()):
-        place.fail(f"the span reads {covered!r}, but characters {start} to {end} are {found!r}")
-    return span
+    return checked_text_span(place, start, end, label, text=text, covered=covered or None)
 
 
 def read_relation(
@@ -98,6 +109,7 @@ def read_relation(
     if match is None:
         place.fail(f"expected 'R1<tab>Label Arg1:T1 Arg2:T2', found {rest!r}")
     label, head, tail = match.groups()
+    checked_label(place, label, f"relation {rest!r}")
     for name in (head, tail):
         if name[0] == "T" and name not in positions:
             place.fail(f"the relation names {name}, which is not in the file")

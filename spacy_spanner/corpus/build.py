@@ -41,15 +41,18 @@ def build_doc(
     record: Record, *, nlp: Language, spans_key: str, alignment_mode: str, summary: Summary
 ) -> Doc:
     """A document with `doc.spans[spans_key]` (also where empty: looked at, nothing there),
-    `doc.ents` (the outermost spans that do not overlap), relations and the document id."""
+    `doc.ents` (the outermost spans that do not overlap), relations and the document id. A stored
+    document keeps the annotation that it has."""
     doc = make_doc(record, nlp)
     placed = [align(record, doc, span, alignment_mode, summary) for span in record.spans]
     unique = sorted(
         {span for span in placed if span is not None}, key=lambda s: (s[0], -s[1], s[2])
     )
     spans = [Span(doc, start, end, label=label) for start, end, label in unique]
-    doc.spans[spans_key] = spans
-    set_outermost_ents(doc, spans)
+    if spans_key not in doc.spans:
+        doc.spans[spans_key] = spans
+    if not doc.has_annotation("ENT_IOB"):
+        set_outermost_ents(doc, spans)
     if record.doc_id is not None:
         doc.user_data[DOC_ID] = record.doc_id
     if record.relations is not None:
@@ -65,7 +68,14 @@ def build_doc(
 
 
 def make_doc(record: Record, nlp: Language) -> Doc:
+    if record.doc is not None:
+        return record.doc
     if record.text is not None:
+        if len(record.text) > nlp.max_length:
+            record.place.fail(
+                f"the text has {len(record.text):,} characters, more than the {nlp.max_length:,} that "
+                "spaCy takes; split it into several documents"
+            )
         return nlp.make_doc(record.text)
     # no `spaces`: spaCy then knows that they are unknown, and trains on these tokens
     return Doc(nlp.vocab, words=record.words)
@@ -83,9 +93,8 @@ def align(
     if found is None:
         summary.misaligned += 1
         if len(summary.examples) < N_EXAMPLES:
-            path, line = record.place
             text = record.text[start:end]
-            summary.examples.append(f"{path}, line {line}: {label} {text!r} ({start} to {end})")
+            summary.examples.append(f"{record.place}: {label} {text!r} ({start} to {end})")
         found = doc.char_span(start, end, label=label, alignment_mode=alignment_mode)
         if found is None:
             summary.dropped += 1

@@ -1,104 +1,157 @@
-"""Column formats: CoNLL (a tag column for each level of nesting) and GermEval 2014."""
+"""Column formats: CoNLL (a tag column for each level of nesting), CoNLL-U and GermEval 2014."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Iterator, List, Optional, Sequence
+from typing import Dict, Iterator, List, Optional, Sequence
 
-from .record import Place, Record, numbered_lines
-from .tags import split_tag, tags_to_spans
+from ..errors import Errors
+from .record import CorpusError, Place, RawSpan, ReadOptions, Record
+from .source import base_name, numbered_lines
+from .tags import checked_tag, split_tag, tags_to_spans
 
 BLANKS = re.compile(r"[ \t]+")
 DOCSTART = "-DOCSTART-"
+CONLLU_COLUMNS = ["ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC"]
+GLOBAL_COLUMNS = re.compile(r"#\s*global\.columns\s*=\s*(.+)")
+CONLLU_ID = re.compile(r"\d+([-.]\d+)?$")
+NEW_DOCUMENT = re.compile(r"#\s*newdoc(\s+id\s*=\s*(.+))?")
+TAG_KEYS = ("NER", "NE", "Entity")  # in MISC, or the end of the name of a column
+
+
+@dataclass
+class Sentence:
+    """The lines of a sentence as they come in: words, and a list of tags for each level."""
+
+    words: List[str] = field(default_factory=list)
+    levels: List[List[str]] = field(default_factory=list)
+    first: Optional[Place] = None
+
+    def add(self, place: Place, word: str, tags: Sequence[str]) -> None:
+        self.first = self.first or place
+        self.levels = self.levels or [[] for _ in tags]
+        self.words.append(word)
+        for level, tag in zip(self.levels, tags, strict=True):
+            level.append(checked_tag(place, tag))
+
+    def flush(self, doc_id: Optional[str]) -> Iterator[Record]:
+        """The document, if there is one; then the sentence is empty again. The spans of all levels go into
+        one list, so that they may nest."""
+        if self.first is not None:
+            spans: List[RawSpan] = [s for tags in self.levels for s in tags_to_spans(tags)]
+            yield Record(self.first, words=self.words, spans=spans, doc_id=doc_id)
+        self.words, self.levels, self.first = [], [], None
 
 
 def split_columns(line: str) -> List[str]:
-    """Columns parted by tabs where there are any, else by blanks."""
+    """Columns separated by tabs where there are any, else by spaces."""
     stripped = line.rstrip(" \t")
     return stripped.split("\t") if "\t" in stripped else BLANKS.split(stripped.lstrip(" "))
 
 
-def read_conll(
-    path: Path, *, token_column: int = 0, tag_columns: Sequence[int] = (-1,)
-) -> Iterator[Record]:
-    """One document a sentence. Blank lines part sentences; -DOCSTART- lines part documents, whose
-    running number becomes the document id. Lines like `# id = 7` before a sentence are skipped.
-    The spans of all tag columns go into one list, so that they may nest."""
-    words: List[str] = []
-    levels: List[List[str]] = [[] for _ in tag_columns]
-    first: Optional[Place] = None
+def read_conll(path: Path, options: ReadOptions) -> Iterator[Record]:
+    """One document a sentence. Blank lines separate sentences; -DOCSTART- lines separate documents, whose
+    running number becomes the document id. Lines like `# id = 7` before a sentence are skipped."""
+    sentence = Sentence()
     n_docs = 0
-
-    def flush() -> Iterator[Record]:
-        if first is not None:
-            doc_id = f"{path.stem}-{n_docs}" if n_docs else None
-            spans = [span for tags in levels for span in tags_to_spans(tags)]
-            yield Record(first, words=words, spans=spans, doc_id=doc_id)
-
     for place, line in numbered_lines(path):
         columns = split_columns(line)
         if columns == [""] or columns[0] == DOCSTART:
-            yield from flush()
-            words, levels, first = [], [[] for _ in tag_columns], None
+            yield from sentence.flush(f"{base_name(path)}-{n_docs}" if n_docs else None)
             n_docs += columns[0] == DOCSTART
             continue
-        if first is None and columns[0].startswith("#") and split_tag(columns[-1]) is None:
+        comment = columns[0].startswith("#") and split_tag(columns[-1]) is None
+        if sentence.first is None and comment:
             continue
-        words.append(pick(place, columns, token_column, "token"))
-        for tags, column in zip(levels, tag_columns):
-            tags.append(checked_tag(place, pick(place, columns, column, "tag")))
-        first = first or place
-    yield from flush()
+        word = pick(place, columns, options.token_column, "token")
+        tags = [pick(place, columns, column, "tag") for column in options.tag_columns]
+        sentence.add(place, word, tags)
+    yield from sentence.flush(f"{base_name(path)}-{n_docs}" if n_docs else None)
 
 
 def pick(place: Place, columns: Sequence[str], column: int, what: str) -> str:
     """One column of a line, counted from 0, or from -1 at the end."""
     if len(columns) < 2:
-        place.fail(f"expected a token and a tag in columns, found only {columns[0]!r}")
+        place.fail(f"expected a token and a tag in columns, found only {columns[0]!r:.80}")
     if not -len(columns) <= column < len(columns):
-        place.fail(f"there is no column {column} for the {what}: the line has {len(columns)}")
+        place.fail(
+            f"there is no column {column} for the {what}: the line has {len(columns)}; "
+            f"see --{what}-column"
+        )
     if not columns[column]:
         place.fail(f"the {what} in column {column} is empty")
     return columns[column]
 
 
-def checked_tag(place: Place, tag: str) -> str:
-    if split_tag(tag) is None:
-        place.fail(
-            f"tag {tag!r} is of no known scheme: expected O or one of B- I- E- S- L- U- and a label"
-        )
-    return tag
-
-
-def read_germeval(path: Path) -> Iterator[Record]:
-    """Lines of index, token, outer tag, inner tag. A line `#<tab>source` names the document; the
-    spans of both levels go into one list, so that inner ones are nested."""
-    words: List[str] = []
-    levels: List[List[str]] = [[], []]
-    first: Optional[Place] = None
+def read_germeval(path: Path, options: ReadOptions) -> Iterator[Record]:
+    """Lines of index, token, outer tag, inner tag. A line `#<tab>source` names the document."""
+    sentence = Sentence()
     source: Optional[str] = None
-
-    def flush() -> Iterator[Record]:
-        if first is not None:
-            spans = [span for tags in levels for span in tags_to_spans(tags)]
-            yield Record(first, words=words, spans=spans, doc_id=source)
-
     for place, line in numbered_lines(path):
         columns = line.split("\t")
         if not line.strip() or columns[0] == "#":
-            yield from flush()
-            words, levels, first = [], [[], []], None
+            yield from sentence.flush(source)
             if columns[0] == "#":
                 source = "\t".join(columns[1:]).strip() or None
             continue
         if len(columns) != 4 or not columns[0].isdigit() or not columns[1]:
             place.fail(
-                "expected four columns parted by tabs (index, token, outer tag, inner tag), "
-                f"found {columns!r}"
+                "expected four columns separated by tabs (index, token, outer tag, inner tag), "
+                f"found {columns!r:.120}"
             )
-        words.append(columns[1])
-        for tags, tag in zip(levels, columns[2:], strict=True):
-            tags.append(checked_tag(place, tag.strip()))
-        first = first or place
-    yield from flush()
+        sentence.add(place, columns[1], [tag.strip() for tag in columns[2:]])
+    yield from sentence.flush(source)
+
+
+def read_conllu(path: Path, options: ReadOptions) -> Iterator[Record]:
+    """One document a sentence. The tags are in MISC (`NER=B-PER`) or in a column of their own that
+    `# global.columns` names; a word without one is outside. Lines of multi-word tokens and of empty
+    nodes are passed over, as their words are in lines of their own or in none."""
+    sentence = Sentence()
+    names = CONLLU_COLUMNS
+    doc_id: Optional[str] = None
+    fields: Sequence[str] = options.tag_fields
+    for place, line in numbered_lines(path):
+        if not line.strip():
+            yield from sentence.flush(doc_id)
+            continue
+        if line.startswith("#"):
+            header, document = GLOBAL_COLUMNS.match(line), NEW_DOCUMENT.match(line)
+            names = header[1].split() if header else names
+            doc_id = document[2] if document else doc_id
+            continue
+        columns = line.split("\t")
+        if len(columns) != len(names) or not CONLLU_ID.match(columns[0]):
+            place.fail(
+                f"expected {len(names)} columns separated by tabs ({', '.join(names)}), "
+                f"found {columns!r:.120}"
+            )
+        if not columns[0].isdigit():
+            continue
+        row = dict(zip(names, columns, strict=True))
+        if not row.get("FORM"):
+            place.fail("the FORM of this word is empty")
+        fields = fields or find_tag_field(row)
+        sentence.add(place, row["FORM"], [tag_of(row, name) for name in fields] or ["O"])
+    yield from sentence.flush(doc_id)
+    if not fields:
+        reason = f"no entity tags: no {', '.join(TAG_KEYS)} in MISC and no such column"
+        raise CorpusError(Errors.S102.format(path=path, reason=reason))
+
+
+def find_tag_field(row: Dict[str, str]) -> List[str]:
+    """The column or key of MISC that has the tags, as soon as a word shows one."""
+    own = [name for name in row if name.upper().split(":")[-1] in ("NER", "NE", "ENTITY")]
+    return own[:1] or [name for name in TAG_KEYS if name in misc(row)][:1]
+
+
+def misc(row: Dict[str, str]) -> Dict[str, str]:
+    pairs = (part.partition("=") for part in row.get("MISC", "_").split("|"))
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def tag_of(row: Dict[str, str], name: str) -> str:
+    tag = row[name] if name in row else misc(row).get(name, "O")
+    return "O" if tag in ("_", "*", "") else tag

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, NamedTuple, Sequence
+from typing import Dict, List, NamedTuple, Optional, Sequence
 
 import spacy
 from spacy.tokens import DocBin
+from spacy.util import get_lang_class
 from tqdm import tqdm
 
-from ..errors import Errors
-from .brat import read_brat
+from ..errors import Errors, OutputError
 from .build import Summary, build_doc
-from .columns import read_conll, read_germeval
-from .jsons import read_jsonl, read_spert
-from .record import CorpusError, Record, numbered_lines
-from .tags import split_tag
+from .detect import READERS, format_of
+from .record import CorpusError, ReadOptions
+from .source import base_name
 
-Reader = Callable[[Path], Iterator[Record]]
-READERS: Dict[str, Reader] = {
-    "jsonl": read_jsonl,
-    "conll": read_conll,
-    "germeval": read_germeval,
-    "brat": read_brat,
-    "spert": read_spert,
-}
 SUFFIX = ".spacy"
+NO_TEXT = "documents without text"
 
 
 class Converted(NamedTuple):
@@ -44,8 +38,7 @@ def convert(
     lang: str = "en",
     spans_key: str = "sc",
     alignment_mode: str = "strict",
-    token_column: int = 0,
-    tag_columns: Sequence[int] = (-1,),
+    options: Optional[ReadOptions] = None,
     progress: bool = False,
 ) -> List[Converted]:
     """Read all inputs, then write all outputs.
@@ -53,30 +46,53 @@ def convert(
     output: A name in .spacy takes all inputs; anything else is a folder with one file per input.
     alignment_mode: What to do with a character span that ends within a token: "strict" drops it,
         "contract" takes the tokens it holds whole, "expand" those it touches. All are counted.
-    token_column, tag_columns: For CoNLL columns, counted from 0, or from -1 at the end; nested
-        spans have a tag column for each level.
+    options: Where readers find what the file does not tell.
     """
+    require_language(lang)
+    options = replace(options or ReadOptions(), spans_key=spans_key)
     build = partial(
         build_doc, nlp=spacy.blank(lang), spans_key=spans_key, alignment_mode=alignment_mode
     )
-    columns = partial(read_conll, token_column=token_column, tag_columns=tag_columns)
     results: List[Converted] = []
     contents: Dict[Path, bytes] = {}
+    # None: a bar only where somebody is looking
+    hide = None if progress else True
     for target, paths in plan(inputs, output).items():
         doc_bin, summary = DocBin(store_user_data=True), Summary()
         formats = [format_of(path, format) for path in paths]
+        if "spacy" in formats and target.exists():
+            raise CorpusError(Errors.S106.format(target=target))
         for path, name in zip(paths, formats, strict=True):
-            reader = columns if name == "conll" else READERS[name]
-            # None: a bar only where somebody is looking
-            hide = None if progress else True
-            for record in tqdm(reader(path), desc=path.name, unit=" docs", disable=hide, delay=1):
-                doc_bin.add(build(record, summary=summary))
+            records = READERS[name](path, options)
+            for record in tqdm(records, desc=path.name, unit=" docs", disable=hide, delay=1):
+                if not record.is_document:
+                    summary.skipped.update(record.skipped)
+                elif record.is_blank:
+                    summary.skipped[NO_TEXT] += 1
+                else:
+                    doc_bin.add(build(record, summary=summary))
         if not summary.docs:
-            raise CorpusError(Errors.S028.format(path=", ".join(map(str, paths))))
+            raise CorpusError(no_documents(paths, summary))
         contents[target] = doc_bin.to_bytes()
         results.append(Converted(target, formats, summary))
     write_all(contents)
     return results
+
+
+def require_language(lang: str) -> None:
+    try:
+        get_lang_class(lang)
+    except ImportError as error:
+        raise CorpusError(Errors.S105.format(lang=lang)) from error
+
+
+def no_documents(paths: Sequence[Path], summary: Summary) -> str:
+    reasons = "; ".join(
+        f"{count:,} {what} were left out" for what, count in summary.skipped.items()
+    )
+    names = ", ".join(map(str, paths))
+    reason = "no documents found" + (f" ({reasons})" if reasons else "")
+    return Errors.S029.format(path=names, reason=reason)
 
 
 def plan(inputs: Sequence[Path], output: Path) -> Dict[Path, List[Path]]:
@@ -88,7 +104,7 @@ def plan(inputs: Sequence[Path], output: Path) -> Dict[Path, List[Path]]:
         raise CorpusError(Errors.S029.format(path=output, reason=reason))
     targets: Dict[Path, List[Path]] = {}
     for path in inputs:
-        target = output / ((path.name if path.is_dir() else path.stem) + SUFFIX)
+        target = output / ((path.name if path.is_dir() else base_name(path)) + SUFFIX)
         if target in targets:
             first = targets[target][0]
             raise CorpusError(Errors.S022.format(first=first, second=path, target=target))
@@ -105,39 +121,11 @@ def write_all(contents: Dict[Path, bytes]) -> None:
             parts[target].write_bytes(content)
         for target, part in parts.items():
             os.replace(part, target)
+    except OSError as error:  # no space, no right, no such place
+        names = ", ".join(map(str, contents))
+        reason = error.strerror or error
+        raise OutputError(Errors.S113.format(path=names, reason=reason)) from error
     finally:
         for part in parts.values():
-            part.unlink(missing_ok=True)
-
-
-def format_of(path: Path, format: str) -> str:
-    if format == "auto":
-        return detect_format(path)
-    if path.is_dir() and format != "brat":
-        reason = f"this is a folder; expected a file in format {format}"
-        raise CorpusError(Errors.S029.format(path=path, reason=reason))
-    return format
-
-
-def detect_format(path: Path) -> str:
-    """By kind of file and ending, else by the first lines."""
-    if path.is_dir() or path.suffix == ".ann":
-        return "brat"
-    if path.suffix == ".txt" and path.with_suffix(".ann").is_file():
-        return "brat"
-    lines = (line for _, line in numbered_lines(path) if line.strip())
-    first = next(lines, "")
-    if first.lstrip().startswith("{"):
-        return "jsonl"
-    if first.lstrip().startswith("["):
-        return "spert"
-    columns = first.split("\t")
-    if columns[0] == "#" and len(columns) < 4:
-        columns = next(lines, "").split("\t")
-    tags = [split_tag(column) for column in columns[2:]]
-    if len(columns) == 4 and columns[0].isdigit() and None not in tags:
-        return "germeval"
-    if len(first.split()) > 1:
-        return "conll"
-    reason = f"cannot tell its format from its first line {first!r:.60}"
-    raise CorpusError(Errors.S021.format(path=path, reason=reason, formats=", ".join(READERS)))
+            with suppress(OSError):  # where there is no such place, there is nothing to remove
+                part.unlink(missing_ok=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import List, Optional, Sequence, Tuple
 
-from .record import RawSpan
+from .record import Place, RawSpan, checked_label
 
 BEGINS = frozenset("BSU")  # always open a span
 ENDS = frozenset("ESLU")  # always close a span
@@ -19,6 +19,18 @@ def split_tag(tag: str) -> Optional[Tuple[str, str]]:
     if prefix in PREFIXES and dash and label:
         return prefix, label
     return None
+
+
+def checked_tag(place: Place, tag: str) -> str:
+    split = split_tag(tag)
+    if split is None:
+        place.fail(
+            f"tag {tag!r} is of no known scheme: expected O or one of B- I- E- S- L- U- and a label; "
+            "is this the column or field of the tags?"
+        )
+    if split[0] != "O":
+        checked_label(place, split[1], f"tag {tag!r}")
+    return tag
 
 
 def tags_to_spans(tags: Sequence[str]) -> List[RawSpan]:

@@ -11,7 +11,7 @@ from typing import IO, Iterator, NamedTuple, Optional, Sequence
 from tqdm import tqdm
 
 from ..corpus.record import CorpusError
-from ..errors import Errors
+from ..errors import Errors, OutputError
 from .engines import ENGINES, Places
 from .inputs import find_inputs
 from .run import Run, open_run
@@ -51,7 +51,7 @@ def annotate(
             raise CorpusError(Errors.S055.format(engine="PyArrow", extra="parquet"))
         run = open_run(settings, files, shard_size=shard_size)
     except (FileExistsError, NotADirectoryError, PermissionError) as error:
-        raise CorpusError(Errors.S056.format(path=output, reason=error)) from error
+        raise OutputError(Errors.S056.format(path=output, reason=error)) from error
     start = time.perf_counter()
     done = []
     if run.todo:
@@ -77,7 +77,7 @@ def watch(results: Iterator[Done], run: Run, *, progress: bool) -> Iterator[Done
     with tqdm(total=sum(sizes.values()), initial=earlier, unit=" docs", disable=hide) as bar:
         for done in results:
             if done.failure:
-                raise CorpusError(done.failure)
+                raise OutputError(done.failure)
             words += done.words
             bar.set_postfix_str(f"{words / (time.perf_counter() - start):,.0f} words/s", False)
             bar.update(sizes[done.name])

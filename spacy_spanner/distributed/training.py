@@ -23,7 +23,7 @@ from spacy.training.loop import (
 from spacy.util import registry, resolve_dot_names
 from thinc.api import constant, fix_random_seed
 
-from ..errors import Errors
+from ..errors import Errors, UserError
 from .checkpoints import LAST, STATE, Progress, load_state, restore, save_checkpoint
 from .parameters import (
     Parameter,
@@ -38,7 +38,7 @@ from .ranks import RankLost, Ranks
 Batch = Tuple[int, List[Example]]  # epoch, examples
 
 
-class Stopped(RuntimeError):
+class Stopped(UserError):
     """Training ended before its time; the message says where it can go on."""
 
 
@@ -220,7 +220,7 @@ class Trainer:
             restore(folder)
         self.ranks.of_first(None)  # the others read what rank 0 may have mended
         if not folder.exists():
-            raise ValueError(Errors.S059.format(path=folder))
+            raise UserError(Errors.S059.format(path=folder))
         self.nlp.from_disk(folder)
         self.parameters = parameters_of(self.pipes)  # loading makes new ones
         self.progress = load_state(folder / STATE, self.optimizer, self.parameters)

@@ -9,7 +9,7 @@ from typing import List, NamedTuple, Tuple
 
 from spacy.tokens import Doc
 
-from ..corpus.record import CorpusError
+from ..errors import OutputError
 from .annotation import Annotator, Row, make_row
 from .records import read_records
 from .shards import Shard
@@ -81,7 +81,7 @@ class Worker:
                 path = target.parent / REJECTS / f"part-{shard.name}.jsonl"
                 write_whole(path, json_lines(rejects))
             write_whole(target, content)  # last: from here on the shard counts as done
-        except CorpusError as error:  # told as a result: engines bury exceptions in their own
+        except OutputError as error:  # told as a result: engines bury exceptions in their own
             return Done(shard.name, failure=str(error))
         return done
 

@@ -12,8 +12,7 @@ from typing import Any, Callable, Dict, List
 
 from spacy.tokens import Doc, DocBin
 
-from ..corpus.record import CorpusError
-from ..errors import Errors
+from ..errors import Errors, OutputError
 from .annotation import Row
 
 FILE, RECORD, META = "file", "record", "meta"  # entries of `doc.user_data` in .spacy output
@@ -35,7 +34,7 @@ def write_whole(target: Path, content: bytes) -> None:
         with contextlib.suppress(OSError):
             part.unlink()
         reason = f"{target.name}: {error.strerror}"
-        raise CorpusError(Errors.S056.format(path=target.parent, reason=reason)) from error
+        raise OutputError(Errors.S056.format(path=target.parent, reason=reason)) from error
 
 
 def json_lines(rows: List[Row]) -> bytes:

@@ -70,7 +70,7 @@ def test_failures_are_told_without_a_traceback(pipeline, tmp_path):
         ((path, "-m", pipeline, "-o", tmp_path / "file" / "z"), "cannot be written"),
     ]:
         code, text = run(*args)
-        assert code == 1 and told in text and "The run has stopped" in text
+        assert code == 1 and told in text
     if not torch.cuda.is_available():
         code, text = run(path, "-m", pipeline, "-o", tmp_path / "gpu", "--gpu-id", 0)
         assert code == 1 and "GPU" in text

@@ -1,18 +1,17 @@
 """Every format comes out as the same document; what is malformed is named, and writes nothing."""
 
 import json
-from functools import lru_cache
 
 import pytest
 import spacy
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
-from spacy_spanner.corpus.convert import convert, detect_format
-from spacy_spanner.corpus.record import CorpusError
+from spacy_spanner.corpus.convert import convert
+from spacy_spanner.corpus.detect import detect_format
+from spacy_spanner.corpus.record import CorpusError, ReadOptions
 from spacy_spanner.relations import StoredRelation, get_relations, set_relations
 
-blank = lru_cache(spacy.blank)
 WORDS = ["Ann", "left", "Trent", "University", "."]
 SPANS = [(0, 1, "PER"), (2, 4, "ORG"), (2, 3, "LOC")]
 FLAT = [(0, 1, "PER"), (2, 4, "ORG")]
@@ -42,12 +41,6 @@ ANN = (
     "R1\tleft Arg1:T1 Arg2:T2\t\nT1\tPER 0 3\tAnn\nT2\tORG 9 25\tTrent University\n"
     "T3\tLOC 9 14\tTrent\n#1\tAnnotatorNotes T1\tsure\n"
 )
-
-
-@pytest.fixture(autouse=True)
-def one_blank_pipeline(monkeypatch):
-    """Making one is most of the time of a small conversion."""
-    monkeypatch.setattr("spacy.blank", blank)
 
 
 def write(path, content):
@@ -113,10 +106,12 @@ def test_no_entities_is_an_annotation(tmp_path):
 def test_several_inputs_and_columns(tmp_path):
     first = write(tmp_path / "a.conll", "1 Ann B-PER x\n")
     second = write(tmp_path / "b.conll", "1 Bob I-PER x\n\n1 Cy S-PER x")
-    [result] = convert([first, second], tmp_path / "all.spacy", token_column=1, tag_columns=[-2])
+    options = ReadOptions(token_column=1, tag_columns=[-2])
+    [result] = convert([first, second], tmp_path / "all.spacy", options=options)
     assert [doc.text.strip() for doc in read(result.target)] == ["Ann", "Bob", "Cy"]
     assert result.summary.labels == {"PER": 3}
-    targets = [r.target.name for r in convert([first, second], tmp_path, tag_columns=[2])]
+    options = ReadOptions(tag_columns=[2])
+    targets = [r.target.name for r in convert([first, second], tmp_path, options=options)]
     assert targets == ["a.spacy", "b.spacy"]
 
 
@@ -161,16 +156,16 @@ JSONL_CASES = [
     ('{"words": ["a"], "entities": []}', "expected 'tokens' (a list) or 'text'"),
     ('{"text": 3, "entities": []}', "expected 'tokens' (a list) or 'text'"),
     ('{"tokens": ["a"]}', "'entities' is missing"),
-    ('{"tokens": "a", "entities": []}', "'tokens' must be a list of texts, found str"),
-    ('{"tokens": ["a", ""], "entities": []}', "token 1 must be a text that is not empty"),
+    ('{"tokens": "a", "entities": []}', "'tokens' must be a list of strings, found str"),
+    ('{"tokens": ["a", ""], "entities": []}', "token 1 must be a non-empty string"),
     ('{"tokens": ["a"], "entities": {}}', "'entities' must be a list, found dict"),
-    ('{"tokens": ["a"], "entities": [[0, 1]]}', "list of three values, found [0, 1]"),
+    ('{"tokens": ["a"], "entities": [[0, 1]]}', "list of three values or an object, found [0, 1]"),
     ('{"tokens": ["a"], "entities": [[0, 2, "A"]]}', "expected 0 <= start < end <= 1"),
     ('{"tokens": ["a"], "entities": [[0, 0, "A"]]}', "expected 0 <= start < end <= 1"),
     ('{"tokens": ["a"], "entities": [[-1, 1, "A"]]}', "expected 0 <= start < end <= 1"),
-    ('{"tokens": ["a"], "entities": [[0, 1.0, "A"]]}', "must be whole numbers (token offsets)"),
-    ('{"tokens": ["a"], "entities": [[0, true, "A"]]}', "must be whole numbers"),
-    ('{"tokens": ["a"], "entities": [[0, 1, ""]]}', "the label must be a text"),
+    ('{"tokens": ["a"], "entities": [[0, 1.0, "A"]]}', "must be integers (token offsets)"),
+    ('{"tokens": ["a"], "entities": [[0, true, "A"]]}', "must be integers"),
+    ('{"tokens": ["a"], "entities": [[0, 1, ""]]}', "the label must be a non-empty string"),
     ('{"text": "a", "entities": [[0, 2, "A"]]}', "having 1 characters"),
     (
         '{"tokens": ["a"], "entities": [[0, 1, "A"]], "relations": [[0, 1, "R"]]}',
@@ -178,13 +173,13 @@ JSONL_CASES = [
     ),
     (
         '{"tokens": ["a"], "entities": [[0, 1, "A"]], "relations": [[0, 0, 1]]}',
-        "the label must be a text",
+        "the label must be a non-empty string",
     ),
 ]
 SPERT_CASES = [
-    ("\n {}", "expected an object with 'tokens'"),
-    ('\n {"tokens": ["a"]}', "'entities' must be a list, found NoneType"),
-    ('\n {"tokens": ["a"], "entities": [{"start": 0}]}', "an object with start, end, type"),
+    ("\n {}", "expected 'tokens' (a list) or 'text'"),
+    ('\n {"tokens": ["a"]}', "'entities' is missing"),
+    ('\n {"tokens": ["a"], "entities": [{"start": 0}]}', "an object with start, end, label"),
     ("\n {,}", "not JSON"),
     ('\n {"tokens": ["a"], "entities": []} 3', "expected ',' or ']' after an item, found '3'"),
     ('\n {"tokens": ["a"], "entities": []},', "not JSON"),
@@ -198,13 +193,13 @@ CASES = [
     ("conll", "a O\nb X-PER\n", "tag 'X-PER' is of no known scheme"),
     ("conll", "a O\nb PER\n", "tag 'PER' is of no known scheme"),
     ("conll", "a O\n\tO\n", "the token in column 0 is empty"),
-    ("germeval", "1\ta\tO\tO\n2\tb\tO\n", "expected four columns parted by tabs"),
-    ("germeval", "1\ta\tO\tO\nx\tb\tO\tO\n", "expected four columns parted by tabs"),
+    ("germeval", "1\ta\tO\tO\n2\tb\tO\n", "expected four columns separated by tabs"),
+    ("germeval", "1\ta\tO\tO\nx\tb\tO\tO\n", "expected four columns separated by tabs"),
     ("germeval", "1\ta\tO\tO\n2\tb\tO\tX\n", "tag 'X' is of no known scheme"),
     ("brat", "T1\tA 0 3\tAnn\nT2\tA 0 x\tAnn\n", "found the offsets '0 x'"),
     ("brat", "T1\tA 0 3\tAnn\nT2\tA 0 99\tAnn\n", "expected 0 <= start < end <= 8"),
     ("brat", "T1\tA 0 3\tAnn\nT2\tA 1 4\tAnn\n", "the span reads 'Ann', but characters 1 to 4"),
-    ("brat", "T1\tA 0 3\tAnn\nT1\tA 0 3\tAnn\n", "T1 is there twice"),
+    ("brat", "T1\tA 0 3\tAnn\nT1\tA 0 3\tAnn\n", "T1 is defined twice"),
     ("brat", "T1\tA 0 3\tAnn\nR1\tr T1 T1\n", "expected 'R1<tab>Label Arg1:T1 Arg2:T2'"),
     ("brat", "T1\tA 0 3\tAnn\nR1\tr Arg1:T1 Arg2:T9\n", "names T9, which is not in the file"),
     ("brat", "T1\tA 0 3\tAnn\nX1\tr\n", "expected a line that begins with T, R"),
@@ -289,7 +284,7 @@ def test_relations_survive_bytes_and_docbin():
 def test_conll_with_a_column_for_each_level(tmp_path):
     path = tmp_path / "nested.conll"
     path.write_text("NF\tB-DNA\tB-protein\n-kappaB\tI-DNA\tI-protein\nsite\tI-DNA\tO\n", "utf8")
-    convert([path], tmp_path / "nested.spacy", tag_columns=[1, 2])
+    convert([path], tmp_path / "nested.spacy", options=ReadOptions(tag_columns=[1, 2]))
     [doc] = DocBin().from_disk(tmp_path / "nested.spacy").get_docs(spacy.blank("en").vocab)
     assert {(s.start, s.end, s.label_) for s in doc.spans["sc"]} == {
         (0, 3, "DNA"),

@@ -128,7 +128,7 @@ def test_folder_is_read_as_one_corpus(tmp_path):
 
 TEN = [make_doc(f"w{i}", [(0, 1, "A")]) for i in range(10)]
 ADVICE = [
-    ("not a single span", [make_doc("a")], {}, []),
+    ("There are no spans", [make_doc("a")], {}, []),
     ("1 of 11 documents carry no annotation", [*TEN, make_doc("z", key=None)], {}, None),
     (
         "also has span groups (sc)",
@@ -152,7 +152,7 @@ ADVICE = [
     ),
     ("Labels only in dev: B (1 spans)", TEN, {}, [make_doc("b", [(0, 1, "B")])]),
     ("Labels only in train: A", TEN, {}, [make_doc("b")]),
-    ("in train too, word for word: 1, such as 'w3", TEN, {}, [make_doc("w3", [(0, 1, "A")])]),
+    ("in train too, as exact duplicates: 1, such as 'w3", TEN, {}, [make_doc("w3", [(0, 1, "A")])]),
     (
         "parts in train and in dev: d",
         [*TEN, make_doc("y", doc_id="d")],
@@ -161,7 +161,7 @@ ADVICE = [
     ),
     ("1 of 1 dev documents are not annotated", TEN, {}, [make_doc("b", key=None)]),
     ("1 spans hold no token", [*TEN, make_doc("b", [(0, 0, "A")])], {}, None),
-    ("1 spans are there twice", [*TEN, make_doc("b", [(0, 1, "A")] * 2)], {}, None),
+    ("1 spans are duplicates", [*TEN, make_doc("b", [(0, 1, "A")] * 2)], {}, None),
     ("more than one label", [*TEN, make_doc("b", [(0, 1, "A"), (0, 1, "B")])], {}, None),
     ("2 spans cross another", [*TEN, make_doc("a b c", [(0, 2, "A"), (1, 3, "A")])], {}, None),
     ("1 spans begin or end with white space", [*TEN, make_doc("a \n", [(0, 2, "A")])], {}, None),

@@ -17,6 +17,7 @@ from spacy_spanner.distributed.engines import Places
 from spacy_spanner.distributed.inputs import InputFile
 from spacy_spanner.distributed.shards import cut_files
 from spacy_spanner.distributed.worker import Worker
+from spacy_spanner.errors import OutputError
 
 from ..systems import TEXTS
 from .shards import make_settings, rows, run
@@ -88,7 +89,7 @@ def limited_run(limit, *args):
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     try:
         run(*args)
-    except CorpusError as error:
+    except OutputError as error:
         os._exit(3 if "S056" in str(error) and "cannot be written" in str(error) else 4)
 
 
@@ -109,7 +110,7 @@ def test_unwritable_place(pipeline, tmp_path):
     path = write_jsonl(tmp_path / "a.jsonl", 2)
     (tmp_path / "file").write_text("")
     for output in ("file", "file/out"):
-        with pytest.raises(CorpusError, match="cannot be written"):
+        with pytest.raises(OutputError, match="cannot be written"):
             run([path], pipeline, tmp_path / output)
 
 

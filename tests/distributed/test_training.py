@@ -28,6 +28,7 @@ from spacy_spanner.distributed.parameters import (
 )
 from spacy_spanner.distributed.ranks import RankLost, Ranks
 from spacy_spanner.distributed.training import Stopped, Trainer, join_batches
+from spacy_spanner.errors import UserError
 
 from ..systems import TOK2VEC, make_examples, make_nlp
 from .small import start, write_corpus
@@ -191,7 +192,7 @@ def test_loss_of_a_rank_saves_the_last_whole_step(config, tmp_path, monkeypatch)
 
 
 def test_nothing_to_resume(config, tmp_path):
-    with pytest.raises(ValueError, match="S059"):
+    with pytest.raises(UserError, match="S059"):
         make_trainer(config, tmp_path).train(resume=True)
 
 

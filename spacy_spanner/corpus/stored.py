@@ -1,0 +1,44 @@
+"""spaCy's own `.spacy` files: entities of `doc.ents` become spans, everything else is kept."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from typing import Iterator, List
+
+from spacy.tokens import Doc, DocBin
+from spacy.vocab import Vocab
+
+from ..errors import Errors
+from .docs import gold_spans
+from .record import CorpusError, Place, RawSpan, ReadOptions, Record, checked_span, left_out
+from .source import read_bytes
+
+UNANNOTATED = "documents without annotated entities"
+PARTLY = (
+    "documents with missing entity annotation on some tokens (train on their doc.ents directly)"
+)
+
+
+def read_stored(path: Path, options: ReadOptions) -> Iterator[Record]:
+    """Documents with the named span group where they have it, else with their entities."""
+    content = read_bytes(path)
+    try:
+        docs = list(DocBin().from_bytes(content).get_docs(Vocab()))
+    except (zlib.error, ValueError, KeyError, IndexError, TypeError) as error:
+        raise CorpusError(Errors.S025.format(path=path, reason=error)) from error
+    for number, doc in enumerate(docs, start=1):
+        yield stored_record(Place(path, number, "document"), doc, options.spans_key)
+
+
+def stored_record(place: Place, doc: Doc, spans_key: str) -> Record:
+    output = "spans" if spans_key in doc.spans else "ents"
+    found = gold_spans(doc, output=output, spans_key=spans_key)
+    if found is None:
+        return left_out(place, UNANNOTATED)
+    if output == "ents" and any(token.ent_iob == 0 for token in doc):
+        return left_out(place, PARTLY)
+    spans: List[RawSpan] = [
+        checked_span(place, *span, length=len(doc), unit="token") for span in found
+    ]
+    return Record(place, spans=spans, doc=doc)
