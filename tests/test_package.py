@@ -59,6 +59,7 @@ ALLOWED = {
     "batch": set(),
     "schedules": {"errors"},
     "loggers": {"shim"},
+    "readers": {"corpus"},
     "relations": {"errors"},
     "scorers": {"errors", "relations"},
     "contract": set(),

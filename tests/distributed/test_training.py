@@ -12,6 +12,7 @@ import pytest
 import spacy
 import torch
 from spacy.cli._util import app
+from spacy.tokens import Doc, DocBin, Span
 from spacy.training.initialize import init_nlp
 from spacy.util import load_config
 from thinc.api import Config
@@ -31,7 +32,7 @@ from spacy_spanner.distributed.training import Stopped, Trainer, join_batches
 from spacy_spanner.errors import UserError
 
 from ..systems import TOK2VEC, make_examples, make_nlp
-from .small import start, write_corpus
+from .small import start
 
 ONE = Ranks(0, 1, torch.device("cpu"))
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "spacy"]
@@ -75,12 +76,28 @@ def config(tmp_path_factory):
     listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": TOK2VEC["width"]}
     nlp = spacy.blank("en")
     nlp.add_pipe("tok2vec", config={"model": TOK2VEC})
-    nlp.add_pipe("global_pointer", config={"model": {"head_size": 16, "tok2vec": listener}})
+    model = {"head_size": 16, "tok2vec": listener}
+    # No chance in what is joined, as in what is dropped: two runs must take the same steps.
+    nlp.add_pipe("global_pointer", config={"model": model, "join_training": 0.0})
     filled = nlp.config.merge(Config().from_str(TRAINING, interpolate=False))
-    corpus = write_corpus(folder / "train.spacy", nlp, 24)
+    corpus = write_equal_lengths(folder / "train.spacy", nlp, 24)
     filled["paths"].update(train=str(corpus), dev=str(corpus))
     filled.to_disk(folder / "config.cfg")
     return folder / "config.cfg"
+
+
+def write_equal_lengths(path, nlp, count):
+    """Sentences of one length: batches of as many weigh the same, whatever rank they are on."""
+    places = ["Torvik", "Riga", "Oslo", "Visby", "Turku"]
+    docs = []
+    for i in range(count):
+        words = ["Ada", "Lind", "left", "the", "port", "of", places[i % 5], "in", places[i % 3], "."]
+        doc = Doc(nlp.vocab, words=words)
+        spans = [(0, 2, "PER"), (4, 7, "LOC"), (6, 7, "LOC"), (8, 9, "LOC")]
+        doc.spans["sc"] = [Span(doc, *span) for span in spans]
+        docs.append(doc)
+    DocBin(docs=docs).to_disk(path)
+    return path
 
 
 def weights(path_or_nlp):
