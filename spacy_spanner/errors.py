@@ -149,6 +149,10 @@ class Errors(metaclass=WithCodes):
     S111 = "{path} already exists. Use --force to overwrite it."
     S113 = "{path} cannot be written: {reason}. Nothing was written; choose another place."
     S112 = "{path} has no gold annotation for component '{name}'."
+    S114 = (
+        "Component '{name}': the training data has no document with a token in it. Check `paths.train` and "
+        "the settings of `[corpora.train]`."
+    )
     S140 = '{path} cannot be read: {reason}. One JSON object a line is expected: {{"text": "..."}}.'
 
 

@@ -197,6 +197,16 @@ def test_initialize_without_labels_fails(factory):
 
 
 @pytest.mark.parametrize("factory", SYSTEMS)
+def test_initialize_without_tokens_fails(factory):
+    pipe = make_nlp(factory).get_pipe(factory)
+    empty = Example(Doc(pipe.vocab), Doc(pipe.vocab))
+    with pytest.raises(ValueError, match="S114.*no document with a token"):
+        pipe.initialize(lambda: [empty], labels=["A"])
+    with pytest.raises(TypeError, match="E930"):  # spaCy's own word for no examples at all
+        pipe.initialize(list)
+
+
+@pytest.mark.parametrize("factory", SYSTEMS)
 def test_gradient_accumulates_without_optimizer(factory):
     nlp = make_nlp(factory)
     examples = make_examples(nlp)

@@ -110,6 +110,8 @@ class TablePipe(TrainablePipe):
         """
         # A transformer's listener takes its width from the sample, and has none for empty documents.
         sample = list(islice((eg for eg in get_examples() if len(eg.predicted)), 10))
+        if not sample:
+            raise ValueError(Errors.S114.format(name=self.name))
         self.cfg["seen"] = dict(NOTHING)
         for name, size in dims.items():
             self.model.set_dim(name, size)
