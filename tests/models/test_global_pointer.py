@@ -7,10 +7,9 @@ import torch
 
 from spacy_spanner.contract import Tokens
 from spacy_spanner.models.global_pointer import (
+    PairTable,
     build_efficient_global_pointer,
     build_global_pointer,
-    known_cells,
-    span_cells,
 )
 from spacy_spanner.models.pointer_scorers import START_LOGIT, rotate
 
@@ -28,6 +27,11 @@ def make(build=build_global_pointer, dtype=torch.float32, **options):
     for parameter in module.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
     return module
+
+
+def span_cells(mask, widest=None):
+    """The cells (B, L, X) that are spans of at most this width."""
+    return PairTable(mask.shape[1], widest or mask.shape[1]).spans(mask)
 
 
 def rotated(vector, position):
@@ -75,11 +79,13 @@ SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize("max_width", [None, 2, 3])
+@pytest.mark.parametrize("max_width", [None, 1, 3])  # at most a quarter of the row: a band
 @pytest.mark.parametrize("build,options", SETTINGS)
 def test_logits_equal_a_slow_loop(build, options, max_width):
     module = make(build, max_width=max_width, **options)
     tokens = make_tokens(LENGTHS, D)
+    band = PairTable(max(LENGTHS), max_width or max(LENGTHS)).band
+    assert (band is not None) == (max_width == 1)
     logits = module.logits(tokens)
     setting = {"use_rope": True, "scale": True, **options}
     setting["efficient"] = build is build_efficient_global_pointer
@@ -89,7 +95,7 @@ def test_logits_equal_a_slow_loop(build, options, max_width):
             for i in range(length):
                 for j in range(i, min(length, i + (max_width or length))):
                     slow = slow_logit(module.scorer, tokens.x[row], label, i, j, **setting)
-                    column = j if max_width is None else j - i
+                    column = j if band is None else j - i
                     assert logits[row, label, i, column].item() == pytest.approx(slow, abs=1e-5)
                     checked += 1
     cells = span_cells(tokens.mask, max_width)
@@ -134,10 +140,10 @@ def test_loss_equals_a_slow_loop(build, loss, slow):
 @pytest.mark.parametrize("loss", ["multilabel", "binary"])
 def test_band_that_holds_everything_gives_the_same_loss(loss):
     tokens, gold = make_tokens(LENGTHS, D), make_gold(GOLD)
-    x = torch.nn.functional.pad(tokens.x, (0, 0, 0, 4))  # longer than the band, only by padding
-    padded = Tokens(x, torch.nn.functional.pad(tokens.mask, (0, 4)), tokens.lengths)
+    x = torch.nn.functional.pad(tokens.x, (0, 0, 0, 16))  # longer than the band, only by padding
+    padded = Tokens(x, torch.nn.functional.pad(tokens.mask, (0, 16)), tokens.lengths)
     wide, band = make(loss=loss), make(loss=loss, max_width=5)
-    assert wide.band_width(9) is None and band.band_width(9) == 5
+    assert wide.table_of(padded).band is None and band.table_of(padded).band == 5
     assert band(padded, gold).item() == pytest.approx(wide(tokens, gold).item(), abs=1e-5)
     narrow = make(loss=loss, max_width=4)
     # The one gold span wider than the band counts neither as positive nor in place of another cell.
@@ -158,14 +164,15 @@ def test_unknown_tokens_stay_out_of_the_loss(loss, max_width):
     assert x.grad[0, 0].abs().max() > 0
 
 
-@pytest.mark.parametrize("width", [None, 2])
+@pytest.mark.parametrize("width", [9, 2])
 def test_known_cells_equal_a_loop(width):
-    known = torch.rand((3, 6), generator=torch.Generator().manual_seed(3)) > 0.3
-    cells = known_cells(known, width)
+    known = torch.rand((3, 9), generator=torch.Generator().manual_seed(3)) > 0.3
+    pair_table = PairTable(9, width)
+    cells = pair_table.known(known)
     for row in range(3):
-        for i in range(6):
-            for j in range(i, min(6, i + (width or 6))):
-                column = j if width is None else j - i
+        for i in range(9):
+            for j in range(i, min(9, i + width)):
+                column = j if pair_table.band is None else j - i
                 assert cells[row, i, column] == known[row, i : j + 1].all()
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from spacy_spanner.contract import Gold, Tokens
-from spacy_spanner.models.global_pointer import span_cells
+from spacy_spanner.models.global_pointer import PairTable
 from spacy_spanner.models.relation_pointer import RelationPointer, build_relation_pointer
 
 from ..rows import make_gold, make_tokens, one_row, table
@@ -166,7 +166,7 @@ def test_loss_is_the_sum_of_three(n_labels, sum_labels):
     if n_labels:
         cells = {(row, label, start, end - 1) for row, start, end, label in SPANS}
         logits = module.entities.logits(tokens)
-        upper = span_cells(tokens.mask, None)
+        upper = PairTable(max(LENGTHS), max(LENGTHS)).spans(tokens.mask)
         expected += slow_loss(logits, upper, cells, sum_labels=sum_labels)
     got = module(tokens, make_relation_gold(spans=SPANS if n_labels else []))
     assert got.item() == pytest.approx(expected, abs=1e-4)
