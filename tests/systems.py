@@ -33,15 +33,6 @@ SYSTEMS: Dict[str, Dict[str, Any]] = {
     "hierarchical_ner": {"dropout": 0.0},
 }
 
-# Systems that find spans inside other spans; the others learn and find the outermost.
-NESTED_SYSTEMS = [
-    "global_pointer",
-    "efficient_global_pointer",
-    "locate_and_label",
-    "span_ner",
-    "bundled_ner",
-]
-
 TRAIN_DATA = [
     (
         "Ada Lind left the University of Torvik in Norway.",

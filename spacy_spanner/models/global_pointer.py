@@ -5,62 +5,66 @@ Axes: B rows, L tokens, D width, C labels, N spans, X columns of the pair table 
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Callable, List, Literal, Optional
+from typing import Any, Literal, Mapping, Optional
 
 import torch
-from spacy.tokens import Doc
-from thinc.api import Model
-from thinc.types import Floats2d
 from torch import Tensor, nn
 
-from ..bridge import SpanTableModel, span_table_model
-from ..contract import Decoded, Gold, SpanModule, Tokens
+from ..contract import Cost, Decoded, Facts, Gold, SpanModule, Tokens
 from ..dropout import Dropout
-from ..errors import Errors
 from ..spans.bands import all_known, band_mask
+from .builder import architecture
 from .cell_losses import GoldCells, binary_loss, multilabel_loss
-from .pointer_scorers import (
-    EfficientPairScorer,
-    PairScorer,
-    TokenPairScorer,
-    TypeInput,
-    check_sizes,
-    lecun_linear,
-)
-
-Loss = Literal["multilabel", "binary"]
+from .pointer_scorers import EfficientPairScorer, PairScorer, check_pointer, lecun_linear
 
 
 class GlobalPointer(SpanModule):
-    """Scores every span of a row for every label, and finds those over the threshold.
-
-    make_scorer: Called with width= and n_labels=; gives the module that scores pairs of tokens.
-    hidden_width: Width of a layer between the token vectors and the scorer; None for none.
-    loss: "multilabel" as in the paper, or its ablation "binary".
-    max_width: Widest span to look at, if the component knows no smaller bound.
-    dropout: Of the token vectors, in training.
-    """
+    """Scores every span of a row for every label, and finds those over the threshold."""
 
     def __init__(
         self,
         *,
         width: int,
         n_labels: int,
-        make_scorer: Callable[..., TokenPairScorer],
+        efficient: bool = False,
+        head_size: int = 64,
+        use_rope: bool = True,
+        scale: bool = True,
         hidden_width: Optional[int] = None,
-        loss: Loss = "multilabel",
+        loss: Literal["multilabel", "binary"] = "multilabel",
         max_width: Optional[int] = None,
         dropout: float = 0.0,
     ):
+        """
+        efficient: One query and key for all labels; for many labels.
+        head_size: Width of queries and keys; even where `use_rope` is set. 32 suits small encoders.
+        use_rope: Rotary position embedding, so that a score depends on the distance of the ends.
+        scale: Divide products by the square root of `head_size`.
+        hidden_width: Width of a GELU layer below queries and keys; null for none, as in the paper.
+            Small encoders need one.
+        loss: "multilabel", or the paper's ablation "binary", cross-entropy over cells.
+        max_width: Widest span to look at; null for no other bound than the component's.
+        dropout: Of the token vectors before the head.
+        """
         super().__init__(width=width, n_labels=n_labels)
         self.dropout = Dropout(dropout)
         self.hidden: nn.Module = nn.Identity()
         if hidden_width is not None:
             self.hidden = nn.Sequential(lecun_linear(width, hidden_width), nn.GELU())
-        self.scorer = make_scorer(width=hidden_width or width, n_labels=n_labels)
+        self.scorer = (EfficientPairScorer if efficient else PairScorer)(
+            width=hidden_width or width,
+            n_labels=n_labels,
+            head_size=head_size,
+            use_rope=use_rope,
+            scale=scale,
+        )
         self.cell_loss = {"multilabel": multilabel_loss, "binary": binary_loss}[loss]
         self.max_width = max_width
+
+    @classmethod
+    def facts(cls, options: Mapping[str, Any]) -> Facts:
+        check_pointer(cls.__name__, options)
+        return Facts(max_width=options["max_width"])
 
     def widest(self, length: int, max_width: Optional[int]) -> int:
         """The widest span to look at in rows of this length."""
@@ -96,8 +100,8 @@ class GlobalPointer(SpanModule):
         table = PairTable(length, self.widest(length, max_width))
         return self.n_labels * length * (table.band or length)
 
-    def padding(self, length: int) -> int:
-        return super().padding(length) // 2  # a token costs a row and a column of the table
+    def cost(self) -> Cost:
+        return Cost(token=2)  # a row and a column of the table
 
 
 class PairTable:
@@ -137,79 +141,11 @@ class PairTable:
         return GoldCells(row, label, start, shift.clamp(max=self.band - 1), inside)
 
 
-def build_global_pointer(
-    tok2vec: Optional[Model[List[Doc], List[Floats2d]]] = None,
-    head_size: int = 64,
-    use_rope: bool = True,
-    scale: bool = True,
-    hidden_width: Optional[int] = None,
-    loss: Loss = "multilabel",
-    max_width: Optional[int] = None,
-    dropout: float = 0.0,
-    learn_rate_scale: float = 1.0,
-) -> SpanTableModel:
-    """Global Pointer over any tok2vec.
-
-    head_size: Width of the queries and keys of each label; even where `use_rope` is set.
-    use_rope: Rotary position embedding, so that a score depends on the distance of the ends.
-    scale: Divide products by the square root of `head_size`.
-    hidden_width: Width of a GELU layer below queries and keys; null for none, as in the paper.
-    loss: "multilabel", or "binary" for cross-entropy over cells.
-    max_width: Widest span to look at; null for all.
-    dropout: Of the token vectors before the head.
-    learn_rate_scale: Factor on the learning rate of the head; about 20 over a transformer.
-    """
-    scorer = partial(PairScorer, head_size=head_size, use_rope=use_rope, scale=scale)
-    return _build(tok2vec, scorer, hidden_width, loss, max_width, dropout, learn_rate_scale)
-
-
-def build_efficient_global_pointer(
-    tok2vec: Optional[Model[List[Doc], List[Floats2d]]] = None,
-    head_size: int = 64,
-    use_rope: bool = True,
-    scale: bool = True,
-    type_input: TypeInput = "pointer",
-    hidden_width: Optional[int] = None,
-    loss: Loss = "multilabel",
-    max_width: Optional[int] = None,
-    dropout: float = 0.0,
-    learn_rate_scale: float = 1.0,
-) -> SpanTableModel:
-    """Efficient Global Pointer over any tok2vec; options as for Global Pointer, and
-
-    type_input: "pointer" or "hidden", what the term of each label is computed from.
-    """
-    scorer = partial(
-        EfficientPairScorer,
-        head_size=head_size,
-        use_rope=use_rope,
-        scale=scale,
-        type_input=type_input,
-    )
-    return _build(tok2vec, scorer, hidden_width, loss, max_width, dropout, learn_rate_scale)
-
-
-def _build(
-    tok2vec: Optional[Model[List[Doc], List[Floats2d]]],
-    scorer: partial,
-    hidden_width: Optional[int],
-    loss: Loss,
-    max_width: Optional[int],
-    dropout: float,
-    learn_rate_scale: float,
-) -> SpanTableModel:
-    options = scorer.keywords
-    check_sizes(head_size=options["head_size"], use_rope=options["use_rope"], max_width=max_width)
-    if hidden_width is not None and hidden_width < 1:
-        raise ValueError(Errors.S061.format(hidden_width=hidden_width))
-    maker = partial(
-        GlobalPointer,
-        make_scorer=scorer,
-        hidden_width=hidden_width,
-        loss=loss,
-        max_width=max_width,
-        dropout=dropout,
-    )
-    return span_table_model(
-        tok2vec, maker, flat=False, max_width=max_width, learn_rate_scale=learn_rate_scale
-    )
+build_global_pointer = architecture(GlobalPointer, fixed={"efficient": False})
+build_efficient_global_pointer = architecture(
+    GlobalPointer,
+    fixed={"efficient": True},
+    removed={
+        "type_input": ("pointer", "the label terms are computed from queries and keys (eq 7)")
+    },
+)

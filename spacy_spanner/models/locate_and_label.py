@@ -6,20 +6,17 @@ B rows, L tokens, W widths, D width, C labels, N gold spans, S sampled spans, K 
 from __future__ import annotations
 
 from functools import partial
-from typing import Dict, List, Literal, Optional, Tuple
+from typing import Any, Dict, List, Literal, Mapping, Optional, Tuple
 
 import torch
-from spacy.tokens import Doc
-from thinc.api import Model
-from thinc.types import Floats2d
 from torch import Tensor
 
-from ..bridge import SpanTableModel, span_table_model
-from ..contract import Decoded, Gold, SpanModule, Tokens, empty_decoded
-from ..errors import Errors
+from ..contract import Cost, Decoded, Facts, Gold, SpanModule, Tokens, empty_decoded
+from ..errors import check
 from ..spans.geometry import adjust, apply_offsets, encode_offsets, iou, soft_weights
 from ..spans.matching import touches
 from ..spans.soft_nms import in_crossing, pad_by_row, soft_nms
+from .builder import architecture
 from .locate_and_label_sample import sample_seeds
 from .locate_and_label_stages import (
     Spans,
@@ -42,7 +39,7 @@ class LocateAndLabel(SpanModule):
         *,
         width: int,
         n_labels: int,
-        seed_lengths: List[int],
+        seed_lengths: List[int] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],  # noqa: B006
         hidden_width: Optional[int] = None,
         dropout: float = 0.5,
         alpha1: float = 0.7,
@@ -53,8 +50,8 @@ class LocateAndLabel(SpanModule):
         negatives_per_row: int = 2,
         slots_per_gold: int = 24,
         filter_threshold: float = 1 / 6,
-        offset_activation: str = "none",
-        classifier_loss: str = "ce",
+        offset_activation: Literal["none", "sigmoid_n", "tanh_n"] = "none",
+        classifier_loss: Literal["ce", "focal"] = "ce",
         weigh_offsets: bool = False,
         filter_weight: float = 1.0,
         regressor_weight: float = 0.1,
@@ -66,6 +63,23 @@ class LocateAndLabel(SpanModule):
         use_soft_nms: bool = True,
         drop_crossing: bool = False,
     ):
+        """
+        seed_lengths: Widths of the seed spans; the regressor reaches a few tokens further. Fewer are
+            faster.
+        hidden_width: Of the scorers; null for the width of the token vectors.
+        dropout: On what the scorers read.
+        alpha1, alpha2: IoU from which a seed, and a moved span, counts as positive.
+        eta, gamma: Exponents of the weights (eq 11) and of the focal loss (eq 12).
+        negatives_per_positive, negatives_per_row: Seeds drawn as negatives; more of them raise
+            precision.
+        slots_per_gold: Most seeds of a batch for each of its gold spans; raise it with the negatives.
+        filter_threshold: Seeds that the filter scores lower are not classified; lower is slower.
+        offset_activation, classifier_loss, weigh_offsets: Variants of the authors' code.
+        filter_weight, regressor_weight, classifier_weight: Of the losses (eq 17).
+        nms_decay, nms_overlap: u and k of Soft-NMS (eq 18).
+        use_filter, use_regressor, use_soft_nms: Ablations.
+        drop_crossing: Leave out spans that cross another, as the authors' code does.
+        """
         super().__init__(width=width, n_labels=n_labels)
         self.hidden = width if hidden_width is None else hidden_width
         scorer = partial(SpanScorer, width=width, hidden=self.hidden, dropout=dropout)
@@ -95,6 +109,18 @@ class LocateAndLabel(SpanModule):
         }
         self.nms_decay, self.nms_overlap = nms_decay, nms_overlap
         self.use_soft_nms, self.drop_crossing = use_soft_nms, drop_crossing
+
+    @classmethod
+    def facts(cls, options: Mapping[str, Any]) -> Facts:
+        lengths = options["seed_lengths"]
+        reason = "it needs at least one length, none under 1"
+        rules = [("seed_lengths", bool(lengths) and min(lengths) >= 1, reason)]
+        check("LocateAndLabel", options, rules)
+        return Facts()
+
+    @classmethod
+    def bound_width(cls, max_width: int) -> Dict[str, Any]:
+        return {"seed_lengths": list(range(1, max_width + 1))}
 
     def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
         """Eq 17, each term a mean over the spans it looks at."""
@@ -227,9 +253,9 @@ class LocateAndLabel(SpanModule):
         levels = length.bit_length()  # windows of 1, 2, 4, ... tokens, then the filter of one width
         return length * (levels * self.width + 4 * self.hidden)
 
-    def padding(self, length: int) -> int:
+    def cost(self) -> Cost:
         # In training only the choice of seeds looks at padding, so that batches stay whole.
-        return super().padding(length) * (20 if self.training else 1)
+        return Cost(token=0.05 if self.training else 1.0)
 
 
 def masked_sum(values: Tensor, mask: Tensor) -> Tuple[Tensor, Tensor]:
@@ -244,65 +270,4 @@ def distinct(spans: Spans, n_tokens: int) -> Spans:
     return Spans(key // (base * base), key // base % base, key % base)
 
 
-def build_locate_and_label(
-    tok2vec: Optional[Model[List[Doc], List[Floats2d]]] = None,
-    seed_lengths: List[int] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],  # noqa: B006
-    hidden_width: Optional[int] = None,
-    dropout: float = 0.5,
-    alpha1: float = 0.7,
-    alpha2: float = 1.0,
-    eta: float = 1.0,
-    gamma: float = 2.0,
-    negatives_per_positive: int = 5,
-    negatives_per_row: int = 2,
-    slots_per_gold: int = 24,
-    filter_threshold: float = 1 / 6,
-    offset_activation: Literal["none", "sigmoid_n", "tanh_n"] = "none",
-    classifier_loss: Literal["ce", "focal"] = "ce",
-    weigh_offsets: bool = False,
-    filter_weight: float = 1.0,
-    regressor_weight: float = 0.1,
-    classifier_weight: float = 1.0,
-    nms_decay: float = 0.9,
-    nms_overlap: float = 0.6,
-    use_filter: bool = True,
-    use_regressor: bool = True,
-    use_soft_nms: bool = True,
-    drop_crossing: bool = False,
-    learn_rate_scale: float = 1.0,
-) -> SpanTableModel:
-    """Locate and Label over any tok2vec. The score threshold of the paper is the component's."""
-    if not seed_lengths or min(seed_lengths) < 1:
-        reason = "it needs at least one length, none under 1"
-        raise ValueError(
-            Errors.S003.format(
-                name="locate_and_label", option="seed_lengths", value=seed_lengths, reason=reason
-            )
-        )
-    maker = partial(
-        LocateAndLabel,
-        seed_lengths=seed_lengths,
-        hidden_width=hidden_width,
-        dropout=dropout,
-        alpha1=alpha1,
-        alpha2=alpha2,
-        eta=eta,
-        gamma=gamma,
-        negatives_per_positive=negatives_per_positive,
-        negatives_per_row=negatives_per_row,
-        slots_per_gold=slots_per_gold,
-        filter_threshold=filter_threshold,
-        offset_activation=offset_activation,
-        classifier_loss=classifier_loss,
-        weigh_offsets=weigh_offsets,
-        filter_weight=filter_weight,
-        regressor_weight=regressor_weight,
-        classifier_weight=classifier_weight,
-        nms_decay=nms_decay,
-        nms_overlap=nms_overlap,
-        use_filter=use_filter,
-        use_regressor=use_regressor,
-        use_soft_nms=use_soft_nms,
-        drop_crossing=drop_crossing,
-    )
-    return span_table_model(tok2vec, maker, learn_rate_scale=learn_rate_scale)
+build_locate_and_label = architecture(LocateAndLabel)

@@ -6,15 +6,13 @@ given X = L and column j is token j; with a width, X is that width and column w 
 
 from __future__ import annotations
 
-from typing import Literal, Optional
+from typing import Any, Mapping, Optional
 
 import torch
 from torch import Tensor, nn
 
-from ..errors import Errors
+from ..errors import check
 from ..spans.bands import band_products, band_view
-
-TypeInput = Literal["pointer", "hidden"]
 
 # Almost no pair is an entity, so logits start well below 0. Starting at 0, an untrained model would
 # find half of all pairs, which the evaluation before the first step would have to write down.
@@ -58,33 +56,19 @@ class PairScorer(TokenPairScorer):
 
 class EfficientPairScorer(TokenPairScorer):
     """Efficient Global Pointer: one query and key for all labels, which are told apart by a term
-    of their own for each end of the pair.
+    for each end of the pair, computed from the unrotated query and key (eq 7)."""
 
-    type_input: "pointer" computes that term from the unrotated query and key (eq 7), "hidden" from
-        the token vector itself (eq 6).
-    """
-
-    def __init__(
-        self,
-        *,
-        width: int,
-        n_labels: int,
-        head_size: int,
-        use_rope: bool,
-        scale: bool,
-        type_input: TypeInput = "pointer",
-    ):
+    def __init__(self, *, width: int, n_labels: int, head_size: int, use_rope: bool, scale: bool):
         super().__init__()
         self.head_size = head_size
-        self.use_rope, self.scale, self.type_input = use_rope, scale, type_input
+        self.use_rope, self.scale = use_rope, scale
         self.project = lecun_linear(width, 2 * head_size)
-        self.types = lecun_linear(2 * head_size if type_input == "pointer" else width, 2 * n_labels)
+        self.types = lecun_linear(2 * head_size, 2 * n_labels)
         nn.init.constant_(self.types.bias, START_LOGIT)
 
     def per_token(self, x: Tensor) -> Tensor:
         projected = self.project(x)  # (..., 2 H)
-        types = self.types(projected if self.type_input == "pointer" else x) / 2  # (..., 2 C)
-        return torch.cat([projected, types], dim=-1)  # (..., 2 H + 2 C)
+        return torch.cat([projected, self.types(projected) / 2], dim=-1)  # (..., 2 H + 2 C)
 
     def pairs(self, per_token: Tensor, width: Optional[int] = None) -> Tensor:
         projected, types = per_token.tensor_split([2 * self.head_size], dim=-1)
@@ -127,9 +111,12 @@ def lecun_linear(n_in: int, n_out: int) -> nn.Linear:
     return layer
 
 
-def check_sizes(*, head_size: int, use_rope: bool, max_width: Optional[int]) -> None:
+def check_pointer(name: str, options: Mapping[str, Any]) -> None:
     """Refuse options that no pointer can have."""
-    if head_size < 1 or (use_rope and head_size % 2):
-        raise ValueError(Errors.S009.format(head_size=head_size))
-    if max_width is not None and max_width < 1:
-        raise ValueError(Errors.S010.format(max_width=max_width))
+    size = options["head_size"]
+    even = "it must be positive, and even with `use_rope`, which turns pairs of channels"
+    rules = [("head_size", size > 0 and not (options["use_rope"] and size % 2), even)]
+    for option in ("max_width", "hidden_width"):
+        value = options.get(option)
+        rules.append((option, value is None or value > 0, "it must be positive, or null"))
+    check(name, options, rules)

@@ -51,7 +51,7 @@ def dot(left, right):
     return sum(a * b for a, b in zip(left, right))
 
 
-def slow_logit(scorer, x, label, i, j, *, efficient, use_rope, scale, type_input="pointer"):
+def slow_logit(scorer, x, label, i, j, *, efficient, use_rope, scale):
     """The score of one span of one row, from eq 2-7."""
     projected = [scorer.project(v).tolist() for v in x]
     if efficient:
@@ -64,9 +64,8 @@ def slow_logit(scorer, x, label, i, j, *, efficient, use_rope, scale, type_input
     score = dot(q, k) / (math.sqrt(HEAD) if scale else 1)
     if not efficient:
         return score + scorer.bias[label].item()
-    source = [torch.tensor(v) for v in projected] if type_input == "pointer" else x
-    first = scorer.types(source[i])[label].item()
-    last = scorer.types(source[j])[C + label].item()
+    first = scorer.types(torch.tensor(projected[i]))[label].item()
+    last = scorer.types(torch.tensor(projected[j]))[C + label].item()
     return score + (first + last) / 2
 
 
@@ -75,7 +74,7 @@ SETTINGS = [
     (build_global_pointer, {"use_rope": False}),
     (build_global_pointer, {"scale": False}),
     (build_efficient_global_pointer, {}),
-    (build_efficient_global_pointer, {"use_rope": False, "type_input": "hidden"}),
+    (build_efficient_global_pointer, {"use_rope": False}),
 ]
 
 
