@@ -93,14 +93,14 @@ def pair_products(pairs: Tensor, *, width: Optional[int], use_rope: bool, scale:
 def rotate(x: Tensor, size: float = 1.0) -> Tensor:
     """Rotary position embedding over the last two axes (L, H): channels 2m and 2m + 1 of position p
     turn by p * 10000^(-2m / H). The result is multiplied by `size`."""
+    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x  # as complex numbers need
     length, width = x.shape[-2:]
-    rates = 10000 ** (
-        -torch.arange(0, width, 2, device=x.device, dtype=x.dtype) / width
-    )  # (H / 2,)
-    angles = torch.arange(length, device=x.device, dtype=x.dtype)[:, None] * rates  # (L, H / 2)
+    channels = torch.arange(0, width, 2, device=x.device, dtype=wide.dtype)  # (H / 2,)
+    positions = torch.arange(length, device=x.device, dtype=wide.dtype)  # (L,)
+    angles = positions[:, None] * 10000 ** (-channels / width)  # (L, H / 2)
     turns = torch.polar(torch.full_like(angles, size), angles)
-    turned = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous()) * turns
-    return torch.view_as_real(turned).flatten(-2)
+    turned = torch.view_as_complex(wide.unflatten(-1, (-1, 2)).contiguous()) * turns
+    return torch.view_as_real(turned).flatten(-2).to(x.dtype)
 
 
 def lecun_linear(n_in: int, n_out: int) -> nn.Linear:

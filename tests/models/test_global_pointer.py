@@ -223,6 +223,14 @@ def test_rotation_depends_on_the_distance_only():
     torch.testing.assert_close(turned.norm(dim=-1), x.norm(dim=-1))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_rotation_in_half_precision(dtype):
+    x = torch.randn(2, 10, 8)
+    turned = rotate(x.to(dtype))
+    assert turned.dtype == dtype
+    torch.testing.assert_close(turned.float(), rotate(x), atol=0.05, rtol=0.05)
+
+
 @pytest.mark.parametrize("build", [build_global_pointer, build_efficient_global_pointer])
 def test_untrained_model_finds_little(build):
     head = build(None, head_size=64)
