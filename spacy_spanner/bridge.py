@@ -1,4 +1,4 @@
-"""Where thinc meets torch: token vectors of documents in, rows of them to the head, gradients back.
+"""Between thinc and torch: token vectors of documents in, rows of them to the head, gradients back.
 
 The token vectors of a whole batch are one flat leaf tensor (T, D); rows are gathered from it by index,
 so that windows may overlap and autograd adds up what each token gets from all of its rows.
@@ -99,7 +99,7 @@ def prepare(model: SpanTableModel, batch: SpanBatch) -> None:
         return
     assert batch.gold is not None
     rows = numpy.arange(len(batch.rows))
-    module.eval()  # looking is not training: no dropout, and nothing is written to a memory
+    module.eval()  # no dropout, and no writes to a memory
     with torch.no_grad():
         flat = flatten(model, batch, model.layers[0].predict(batch.docs))
         (tokens,) = gather(flat, batch, [rows], keys_on_line(module, batch))
@@ -147,10 +147,10 @@ def train_rows(
     groups, keys = list(group_rows(module, batch)), keys_on_line(module, batch)
     n_tokens = int((batch.rows.table[:, END] - batch.rows.table[:, START]).sum())
     with torch.enable_grad():
-        loss = flat.new_zeros(()) + 0.0 * flat[0, 0]  # a batch without annotation still flows back
+        loss = flat.new_zeros(()) + 0.0 * flat[0, 0]  # a gradient also without annotation
         for rows, tokens in zip(groups, gather(flat, batch, groups, keys), strict=True):
             gold = gather_gold(batch.gold, batch, rows, flat.device)
-            # Heads reduce over rows in their own way; groups count by their share of the tokens.
+            # Heads reduce over rows in different ways; groups are weighted by their share of the tokens.
             loss = loss + module(tokens, gold) * (sum(tokens.lengths) / n_tokens)
 
     def backprop(d_loss: Any) -> Any:
@@ -185,8 +185,8 @@ def predict_rows(
 
 
 def to_documents(batch: SpanBatch, spans: numpy.ndarray, scores: numpy.ndarray) -> SpanPrediction:
-    """Spans in row coordinates (N, 4) as spans in documents: each row answers only for its own
-    starts, and nobody for spans wider than `max_width`."""
+    """Spans in row coordinates (N, 4) as spans in documents: a row keeps only spans whose
+    start it owns; spans wider than `max_width` are dropped."""
     row, start, end, label = spans.T
     width = end - start
     first = start + batch.rows.table[row, START]  # (N,)
@@ -200,7 +200,7 @@ def to_documents(batch: SpanBatch, spans: numpy.ndarray, scores: numpy.ndarray) 
 
 
 def flatten(model: SpanTableModel, batch: SpanBatch, tokvecs: List[Floats2d]) -> Tensor:
-    """All token vectors of the batch, in the order of the line that rows are cut from.  (T, D)
+    """All token vectors of the batch, in the order of `rows.order`.  (T, D)
 
     Documents without tokens are left out: a transformer listener gives them no width."""
     on_line = [tokvecs[doc] for doc in batch.rows.order if len(tokvecs[doc])]
@@ -249,7 +249,7 @@ def gather(
     keys: Of the words of all tokens (T,), for heads that read them."""
     if not groups:
         return []
-    places: List[numpy.ndarray] = []
+    positions: List[numpy.ndarray] = []
     made: List[Dict[str, Any]] = []
     for rows in groups:
         at = batch.rows.table[rows]
@@ -257,17 +257,17 @@ def gather(
         steps = numpy.arange(int(lengths.max()))  # (L,)
         mask = steps < lengths[:, None]  # (B, L)
         index = numpy.where(mask, at[:, [START]] + steps, 0)  # (B, L)
-        places.append(index[mask])
+        positions.append(index[mask])
         made.append({"mask": torch.from_numpy(mask).to(flat.device), "lengths": lengths.tolist()})
         if keys is not None:
             made[-1]["extras"] = {KEYS: numpy.where(mask, keys[index], 0)}  # (B, L)
         made[-1]["sentences"] = row_sentences(batch.rows, index, lengths, flat.device)
-    # All groups at once: to autograd each step from the flat tensor costs a tensor of its size.
-    order = torch.from_numpy(numpy.concatenate(places)).to(flat.device)
-    parts = flat.index_select(0, order).split([len(part) for part in places])
+    # All groups at once: for each separate gather autograd would allocate a tensor of the full size.
+    order = torch.from_numpy(numpy.concatenate(positions)).to(flat.device)
+    parts = flat.index_select(0, order).split([len(part) for part in positions])
     return [
-        Tokens(None, real=real, max_width=batch.max_width, **values)
-        for real, values in zip(parts, made, strict=True)
+        Tokens(None, unpadded=vectors, max_width=batch.max_width, **values)
+        for vectors, values in zip(parts, made, strict=True)
     ]
 
 

@@ -37,7 +37,7 @@ class Sentences:
         self.lengths: List[int] = counts.tolist()
         self.per_row: List[int] = (starts & is_token).sum(1).tolist()
         self.mask = torch.from_numpy(inside).to(device)
-        # Padding of rows and of sentences points to some token: nobody reads what stands there.
+        # Padding points to some token, whose value is never read.
         self._number = torch.from_numpy(number).to(device)  # (B, L)
         self._places = torch.from_numpy((first[:, None] + steps) * inside).to(device)  # (S, M)
 
@@ -55,7 +55,7 @@ class Sentences:
 class Tokens:
     """A batch of rows. A row is a stretch of tokens that is scored at once.
 
-    Its vectors are kept padded, `x`, or without padding, `real`; the other is made when asked for."""
+    Vectors are stored padded (`x`) or `unpadded`; the other form is made when asked for."""
 
     def __init__(
         self,
@@ -63,14 +63,14 @@ class Tokens:
         mask: Tensor,
         lengths: List[int],
         *,
-        real: Optional[Tensor] = None,
+        unpadded: Optional[Tensor] = None,
         parts: Optional[Dict[str, Tensor]] = None,
         max_width: Optional[int] = None,
         sentences: Optional[Sentences] = None,
         extras: Optional[Dict[str, numpy.ndarray]] = None,
     ):
-        self._x, self._real = x, real
-        self.mask = mask  # (B, L) bool, True for real tokens; always a prefix of the row
+        self._x, self._unpadded = x, unpadded
+        self.mask = mask  # (B, L) bool, False for padding; True is always a prefix of the row
         self.lengths = lengths  # (B,) on the host, so that packing needs no device read
         self.parts = parts or {}  # what `encode` hands to `loss` and `decode`
         self.max_width = max_width  # widest span worth a look; None: no bound
@@ -81,24 +81,24 @@ class Tokens:
     def x(self) -> Tensor:
         """Token vectors, zero where padded.  (B, L, D)"""
         if self._x is None:
-            assert self._real is not None
-            self._x = self.pad(self._real)
+            assert self._unpadded is not None
+            self._x = self.pad(self._unpadded)
         return self._x
 
     @property
-    def real(self) -> Tensor:
-        """Vectors of the real tokens, row after row.  (T, D)"""
-        if self._real is None:
+    def unpadded(self) -> Tensor:
+        """Vectors of the unpadded tokens, row after row.  (T, D)"""
+        if self._unpadded is None:
             assert self._x is not None
             flat = self._x.flatten(0, 1)  # (B * L, D)
-            self._real = flat if self.is_full else flat.index_select(0, self.places)
-        return self._real
+            self._unpadded = flat if self.is_full else flat.index_select(0, self.positions)
+        return self._unpadded
 
     def pad(self, values: Tensor) -> Tensor:
-        """What was computed of the real tokens (T, K) as rows, zero where padded.  (B, L, K)"""
+        """Values of the unpadded tokens (T, K) as rows, zero where padded.  (B, L, K)"""
         if not self.is_full:
             rows = values.new_zeros((self.mask.numel(), values.shape[1]))
-            values = rows.index_copy_(0, self.places, values)
+            values = rows.index_copy_(0, self.positions, values)
         return values.reshape(*self.mask.shape, values.shape[1])
 
     @property
@@ -108,15 +108,15 @@ class Tokens:
 
     @property
     def starts(self) -> Tensor:
-        """Where each row begins among the real tokens.  (B,)"""
+        """Index of each row's first token among the unpadded tokens.  (B,)"""
         ends = numpy.cumsum(self.lengths)
         return torch.from_numpy(ends - self.lengths).to(self.mask.device)
 
     @cached_property
-    def places(self) -> Tensor:
-        """Where the real tokens stand in the flattened rows.  (T,)"""
-        is_real = numpy.arange(self.mask.shape[1]) < numpy.array(self.lengths)[:, None]  # (B, L)
-        return torch.from_numpy(numpy.flatnonzero(is_real)).to(self.mask.device)
+    def positions(self) -> Tensor:
+        """Index of each unpadded token in the flattened rows.  (T,)"""
+        is_token = numpy.arange(self.mask.shape[1]) < numpy.array(self.lengths)[:, None]  # (B, L)
+        return torch.from_numpy(numpy.flatnonzero(is_token)).to(self.mask.device)
 
     def with_states(self, x: Tensor, **parts: Tensor) -> Tokens:
         """The same rows with other token vectors."""

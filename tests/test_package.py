@@ -58,6 +58,7 @@ ALLOWED = {
     "words": set(),
     "batch": set(),
     "schedules": {"errors"},
+    "readers": {"corpus"},
     "loggers": {"contract", "shim"},
     "relations": {"errors"},
     "scorers": {"errors", "relations"},

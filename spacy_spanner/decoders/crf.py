@@ -12,14 +12,14 @@ from torch import Tensor, nn
 
 from .tags import TagScheme, last_of_rows
 
-# Added to what is not allowed: nothing survives it, and unlike -inf it gives no NaN gradient.
+# Score of what is not allowed: large enough to rule it out, and unlike -inf without NaN gradients.
 FORBIDDEN = -1e4
 
 
 class CRF(nn.Module):
     """score = start[y1] + sum of emissions + sum of trans[y_t, y_t+1] + end[yn].
 
-    Moves that the scheme does not know as well-formed are forbidden ("IO" forbids none).
+    Transitions that are not well-formed in the scheme are forbidden ("IO" forbids none).
     """
 
     def __init__(self, scheme: TagScheme):
@@ -33,7 +33,7 @@ class CRF(nn.Module):
         """Start (K,), transition (K, K) and end (K,) scores with the forbidden ones filled in."""
         return (
             self.start.masked_fill(~self.scheme.starts, FORBIDDEN),
-            self.trans.masked_fill(~self.scheme.moves, FORBIDDEN),
+            self.trans.masked_fill(~self.scheme.transitions, FORBIDDEN),
             self.end.masked_fill(~self.scheme.ends, FORBIDDEN),
         )
 
@@ -83,9 +83,9 @@ class CRF(nn.Module):
         places, joins = self.scheme.places, self.scheme.joins
         order = _reverse_rows(mask)
         both = torch.stack([emissions, _take(emissions, order)])  # (2, B, L, K)
-        edges, moves = torch.stack([start, end])[:, None], torch.stack([trans, trans.T])
+        edges, both_trans = torch.stack([start, end])[:, None], torch.stack([trans, trans.T])
         # In both directions at once: half as many steps, each of which takes hardly longer.
-        forward, backward = _forward(both, edges, moves)  # (B, L, K) each
+        forward, backward = _forward(both, edges, both_trans)  # (B, L, K) each
         backward = _take(backward, order)
 
         _, begin, stop, label = spans.unbind(1)
@@ -119,8 +119,8 @@ class CRF(nn.Module):
     def _path_score(self, emissions: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
         start, trans, end = (score.to(emissions.dtype) for score in self.scores())
         emitted = emissions.gather(2, tags[..., None])[..., 0] * mask  # (B, L)
-        moved = trans[tags[:, :-1], tags[:, 1:]] * mask[:, 1:]
-        return start[tags[:, 0]] + emitted.sum(1) + moved.sum(1) + end[last_of_rows(tags, mask)]
+        stepped = trans[tags[:, :-1], tags[:, 1:]] * mask[:, 1:]
+        return start[tags[:, 0]] + emitted.sum(1) + stepped.sum(1) + end[last_of_rows(tags, mask)]
 
 
 def wide_dtype(x: Tensor) -> torch.dtype:

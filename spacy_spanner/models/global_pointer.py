@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from ..contract import Cost, Decoded, Facts, Gold, SpanModule, Tokens
 from ..dropout import Dropout
-from ..spans.bands import all_known, band_mask
+from ..spans.pair_table import PairTable
 from .builder import architecture
-from .cell_losses import GoldCells, binary_loss, multilabel_loss
+from .cell_losses import binary_loss, multilabel_loss
 from .pointer_scorers import EfficientPairScorer, PairScorer, check_pointer, lecun_linear
 
 
@@ -66,17 +66,12 @@ class GlobalPointer(SpanModule):
         check_pointer(cls.__name__, options)
         return Facts(max_width=options["max_width"])
 
-    def widest(self, length: int, max_width: Optional[int]) -> int:
-        """The widest span to look at in rows of this length."""
-        return min(w for w in (length, self.max_width, max_width) if w is not None)
-
     def table_of(self, tokens: Tokens) -> PairTable:
         """The form of the table of a batch of rows."""
-        length = tokens.mask.shape[1]
-        return PairTable(length, self.widest(length, tokens.max_width))
+        return PairTable.bounded(tokens.mask.shape[1], self.max_width, tokens.max_width)
 
     def logits(self, tokens: Tokens) -> Tensor:
-        per_token = self.scorer.per_token(self.hidden(self.dropout(tokens.real)))  # (T, K)
+        per_token = self.scorer.per_token(self.hidden(self.dropout(tokens.unpadded)))  # (T, K)
         return self.scorer.pairs(tokens.pad(per_token), self.table_of(tokens).band)  # (B, C, L, X)
 
     def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
@@ -92,53 +87,15 @@ class GlobalPointer(SpanModule):
         row, label, start, column = (over & table.spans(encoded.mask)[:, None]).nonzero(
             as_tuple=True
         )
-        end = (column if table.band is None else start + column) + 1
         scores = torch.sigmoid(logits[row, label, start, column])
+        end = table.end(start, column)
         return Decoded(torch.stack([row, start, end, label], dim=1), scores)
 
     def cells(self, length: int, max_width: Optional[int] = None) -> int:
-        table = PairTable(length, self.widest(length, max_width))
-        return self.n_labels * length * (table.band or length)
+        return self.n_labels * length * PairTable.bounded(length, self.max_width, max_width).columns
 
     def cost(self) -> Cost:
         return Cost(token=2)  # a row and a column of the table
-
-
-class PairTable:
-    """Cells for the spans of rows of one length: all pairs of tokens (X = L), or a band of the
-    pairs that are near enough (X = W) where that is far smaller.
-
-    widest: Widest span that counts; no more than the length.
-    """
-
-    def __init__(self, length: int, widest: int):
-        self.length, self.widest = length, widest
-        # A band of a quarter takes as long as one large product.
-        self.band: Optional[int] = widest if 4 * widest < length else None
-
-    def spans(self, mask: Tensor) -> Tensor:
-        """Which cells are spans of unpadded tokens; `mask` is (B, L).  (B, L, X)"""
-        if self.band is not None:
-            return band_mask(mask, self.band)
-        near = torch.ones((self.length, self.length), dtype=torch.bool, device=mask.device)
-        near = near.triu().tril(self.widest - 1)
-        return mask[:, None, :] & near  # tokens are a prefix: with the last, the first is one
-
-    def known(self, known: Tensor) -> Tensor:
-        """Which cells touch annotated tokens only; `known` is (B, L).  (B, L, X)"""
-        if self.band is not None:
-            return all_known(known, self.band)
-        unknown = (~known).cumsum(1)  # (B, L): unknown tokens up to and with each
-        return unknown[:, None, :] == (unknown - (~known).long())[:, :, None]
-
-    def gold(self, spans: Tensor) -> GoldCells:
-        """The cells of a span table (N, 4)."""
-        row, start, end, label = spans.unbind(1)
-        shift = end - 1 - start
-        inside = shift < self.widest
-        if self.band is None:
-            return GoldCells(row, label, start, end - 1, inside)
-        return GoldCells(row, label, start, shift.clamp(max=self.band - 1), inside)
 
 
 build_global_pointer = architecture(GlobalPointer, fixed={"efficient": False})

@@ -40,9 +40,7 @@ class HierarchicalNER(SpanModule, StartsFromSample):
         sentence_width: int = 128,
         dropout: float = 0.5,
         sentence_level: Literal["off", "mean", "label"] = "label",
-        label_set: Literal["types", "tags"] = "types",
         kernel: int = 3,
-        conv: Literal["shared", "full"] = "shared",
         document_level: Literal["off", "dot", "scaled", "cosine"] = "cosine",
         fusion: Literal["hidden", "logits"] = "hidden",
         mix: float = 0.7,
@@ -58,10 +56,8 @@ class HierarchicalNER(SpanModule, StartsFromSample):
         hidden_width: Width of the tagging BiLSTM, both directions.
         sentence_width: Width of the sentence BiLSTM, both directions.
         dropout: Of token vectors and of what the BiLSTMs give.
-        sentence_level: How the sentence vector sums up its words, or "off".
-        label_set: One label embedding for each entity type, or for each tag.
+        sentence_level: How word states are pooled to the sentence vector, or "off".
         kernel: Words the attention's convolution sees at once; odd.
-        conv: One kernel for all labels, or one that mixes labels.
         document_level: How the memory compares word vectors, or "off".
         fusion: Mix states before the projection to tags, or logits of two projections.
         mix: Weight of the token's own state; the memory weighs 1 - mix. Near 1 where training is short.
@@ -77,17 +73,12 @@ class HierarchicalNER(SpanModule, StartsFromSample):
         reason = f"the token vectors have width {width}"
         rules = [("word_width", self.word_width <= width, reason)]
         check("HierarchicalNER", {"word_width": word_width}, rules)
-        self.label_set, self.fusion, self.mix = label_set, fusion, mix
+        self.fusion, self.mix = fusion, mix
         self.tags = TagLayer(n_labels=n_labels, scheme="BIOES", kind="crf", reduction=reduction)
         self.dropout = Dropout(dropout)
         self.sentence: Optional[SentenceContext] = None
         if sentence_level != "off":
-            attention = LabelAttention(
-                word_width=self.word_width,
-                n_labels=n_labels if label_set == "types" else self.tags.n_tags,
-                kernel=kernel,
-                conv=conv,
-            )
+            attention = LabelAttention(word_width=self.word_width, n_labels=n_labels, kernel=kernel)
             self.sentence = SentenceContext(
                 width=width,
                 hidden=sentence_width // 2,
@@ -139,11 +130,7 @@ class HierarchicalNER(SpanModule, StartsFromSample):
             return
         n_rows, length = tokens.mask.shape
         tags = self.tags.scheme.spans_to_tags(gold.flat, (n_rows, length))  # (B, L)
-        if self.label_set == "types":
-            chosen, labels = tags > 0, (tags - 1) % max(self.n_labels, 1)
-        else:
-            annotated = tokens.mask if gold.known is None else tokens.mask & gold.known
-            chosen, labels = (tags > 0) | annotated, tags
+        chosen, labels = tags > 0, (tags - 1) % max(self.n_labels, 1)
         words = tokens.x[..., : self.word_width]  # (B, L, E)
         attention.start_from(words[chosen], labels[chosen])
 
@@ -156,9 +143,8 @@ class HierarchicalNER(SpanModule, StartsFromSample):
         h = self.lstm(x, tokens.lengths)  # (B, L, D)
         if self.memory is None:
             return tokens.with_states(self.dropout(h))
-        r, answered = self.memory(
-            words, h, tokens.extras.get(KEYS), tokens.lengths
-        )  # (B, L, D), (B, L)
+        keys = tokens.extras.get(KEYS)
+        r, answered = self.memory(words, h, keys, tokens.lengths)  # (B, L, D), (B, L)
         weight = 1 - (1 - self.mix) * answered[..., None].to(h.dtype)  # (B, L, 1)
         if self.fusion == "logits":
             return tokens.with_states(self.dropout(h), response=self.dropout(r), weight=weight)
@@ -197,4 +183,10 @@ class HierarchicalNER(SpanModule, StartsFromSample):
         return Cost(token=math.inf, step=4)
 
 
-build_hierarchical_ner = architecture(HierarchicalNER)
+build_hierarchical_ner = architecture(
+    HierarchicalNER,
+    removed={
+        "label_set": ("types", "there is one label embedding for each entity type"),
+        "conv": ("shared", "one kernel is shared by all labels (eq 6)"),
+    },
+)

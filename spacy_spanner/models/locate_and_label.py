@@ -6,16 +6,18 @@ B rows, L tokens, W widths, D width, C labels, N gold spans, S sampled spans, K 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Dict, List, Literal, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from ..contract import Cost, Decoded, Facts, Gold, SpanModule, Tokens, empty_decoded
 from ..errors import check
+from ..spans.bands import band_mask
 from ..spans.geometry import adjust, apply_offsets, encode_offsets, iou, soft_weights
 from ..spans.matching import touches
-from ..spans.soft_nms import in_crossing, pad_by_row, soft_nms
+from ..spans.soft_nms import pad_by_row, soft_nms
 from .builder import architecture
 from .locate_and_label_sample import sample_seeds
 from .locate_and_label_stages import (
@@ -23,7 +25,6 @@ from .locate_and_label_stages import (
     SpanScorer,
     View,
     binary_focal,
-    class_focal,
     offset_loss,
     overlap_loss,
 )
@@ -50,9 +51,6 @@ class LocateAndLabel(SpanModule):
         negatives_per_row: int = 2,
         slots_per_gold: int = 24,
         filter_threshold: float = 1 / 6,
-        offset_activation: Literal["none", "sigmoid_n", "tanh_n"] = "none",
-        classifier_loss: Literal["ce", "focal"] = "ce",
-        weigh_offsets: bool = False,
         filter_weight: float = 1.0,
         regressor_weight: float = 0.1,
         classifier_weight: float = 1.0,
@@ -61,7 +59,6 @@ class LocateAndLabel(SpanModule):
         use_filter: bool = True,
         use_regressor: bool = True,
         use_soft_nms: bool = True,
-        drop_crossing: bool = False,
     ):
         """
         seed_lengths: Widths of the seed spans; the regressor reaches a few tokens further. Fewer are
@@ -74,11 +71,9 @@ class LocateAndLabel(SpanModule):
             precision.
         slots_per_gold: Most seeds of a batch for each of its gold spans; raise it with the negatives.
         filter_threshold: Seeds that the filter scores lower are not classified; lower is slower.
-        offset_activation, classifier_loss, weigh_offsets: Variants of the authors' code.
         filter_weight, regressor_weight, classifier_weight: Of the losses (eq 17).
         nms_decay, nms_overlap: u and k of Soft-NMS (eq 18).
         use_filter, use_regressor, use_soft_nms: Ablations.
-        drop_crossing: Leave out spans that cross another, as the authors' code does.
         """
         super().__init__(width=width, n_labels=n_labels)
         self.hidden = width if hidden_width is None else hidden_width
@@ -98,9 +93,6 @@ class LocateAndLabel(SpanModule):
             slots_per_gold=slots_per_gold,
         )
         self.filter_threshold = filter_threshold
-        self.offset_activation = offset_activation
-        self.class_gamma = gamma if classifier_loss == "focal" else 0.0
-        self.weigh_offsets = weigh_offsets
         self.loss_weights = {
             "filter": filter_weight,
             "offsets": regressor_weight,
@@ -108,7 +100,7 @@ class LocateAndLabel(SpanModule):
             "classifier": classifier_weight,
         }
         self.nms_decay, self.nms_overlap = nms_decay, nms_overlap
-        self.use_soft_nms, self.drop_crossing = use_soft_nms, drop_crossing
+        self.use_soft_nms = use_soft_nms
 
     @classmethod
     def facts(cls, options: Mapping[str, Any]) -> Facts:
@@ -124,7 +116,7 @@ class LocateAndLabel(SpanModule):
 
     def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
         """Eq 17, each term a mean over the spans it looks at."""
-        total = encoded.real.new_zeros(())
+        total = encoded.unpadded.new_zeros(())
         for name, (value, count) in self.loss_terms(encoded, gold).items():
             total = total + self.loss_weights[name] * value / count.clamp(min=1)
         return total
@@ -155,7 +147,7 @@ class LocateAndLabel(SpanModule):
             gold_start, gold_end = sample.gold[:, 1], sample.gold[:, 2]
             target = encode_offsets(sample.spans.start, sample.spans.end, gold_start, gold_end)
             losses = offset_loss(offsets, target.to(offsets.dtype))
-            terms["offsets"] = masked_sum(losses * weights if self.weigh_offsets else losses, learn)
+            terms["offsets"] = masked_sum(losses, learn)
             terms["overlap"] = masked_sum(overlap_loss(*moved, gold_start, gold_end), learn)
         overlap = iou(spans.start, spans.end, sample.gold[:, 1], sample.gold[:, 2])  # (S,)
         hit = overlap >= self.alpha2
@@ -163,7 +155,7 @@ class LocateAndLabel(SpanModule):
             legal = legal & (hit | ~touches(~gold.known, spans.row, spans.start, spans.end))
         classes = torch.where(hit, sample.gold[:, 3] + 1, 0)  # (S,)
         logits = view.inner(self.classifier, spans, view.pool(spans))  # (S, C + 1)
-        losses = class_focal(logits, classes, gamma=self.class_gamma)
+        losses = F.cross_entropy(logits, classes, reduction="none")
         terms["classifier"] = masked_sum(losses * weigh(overlap, threshold=self.alpha2), legal)
         return terms
 
@@ -187,13 +179,7 @@ class LocateAndLabel(SpanModule):
     def offsets(self, view: View, spans: Spans, pooled: Tensor) -> Tensor:
         """How far the regressor wants to move each boundary.  (K, 2)"""
         assert self.regressor is not None
-        offsets = view.outer(self.regressor, spans, pooled)
-        length = view.lengths[spans.row][:, None]  # (K, 1)
-        if self.offset_activation == "sigmoid_n":
-            return offsets.sigmoid() * length
-        if self.offset_activation == "tanh_n":
-            return offsets.tanh() * length
-        return offsets
+        return view.outer(self.regressor, spans, pooled)
 
     def decode(self, encoded: Tokens, thresholds: Tensor) -> Decoded:
         if self.n_labels == 0 or encoded.mask.numel() == 0:
@@ -217,10 +203,6 @@ class LocateAndLabel(SpanModule):
         """The spans to report of those classified; label -1 is no entity. Sorted by row."""
         keep = label >= 0
         spans, scores, label = spans.pick(keep), scores[keep], label[keep]
-        if self.drop_crossing:
-            place, filled = pad_by_row(spans.row, n_rows)  # (B, M)
-            keep = ~in_crossing(spans.start[place], spans.end[place], filled)[filled]
-            spans, scores, label = spans.pick(keep), scores[keep], label[keep]
         if self.use_soft_nms:
             # Scores only fall, and the lower never touch the higher: what is under every threshold
             # now has no part in the result.
@@ -241,13 +223,11 @@ class LocateAndLabel(SpanModule):
 
     def proposals(self, encoded: Tokens) -> Tensor:
         """Which spans of 1..W tokens the filter lets through.  (B, L, W) bool"""
-        x = encoded.x
-        widths = torch.arange(1, self.max_seed + 1, device=x.device)  # (W,)
-        ends = torch.arange(x.shape[1], device=x.device)[:, None] + widths  # (L, W)
-        inside = ends <= encoded.mask.sum(dim=1)[:, None, None]  # (B, L, W)
+        inside = band_mask(encoded.mask, self.max_seed)  # (B, L, W)
         if self.filter is None:
             return inside
-        return inside & (self.filter.band(x, self.max_seed).sigmoid() > self.filter_threshold)
+        logits = self.filter.band(encoded.x, self.max_seed)
+        return inside & (logits.sigmoid() > self.filter_threshold)
 
     def cells(self, length: int, max_width: Optional[int] = None) -> int:
         levels = length.bit_length()  # windows of 1, 2, 4, ... tokens, then the filter of one width
@@ -270,4 +250,12 @@ def distinct(spans: Spans, n_tokens: int) -> Spans:
     return Spans(key // (base * base), key // base % base, key % base)
 
 
-build_locate_and_label = architecture(LocateAndLabel)
+build_locate_and_label = architecture(
+    LocateAndLabel,
+    removed={
+        "offset_activation": ("none", "offsets are linear (eq 5)"),
+        "classifier_loss": ("ce", "the classifier learns by cross-entropy (eq 16)"),
+        "weigh_offsets": (False, "the offset term has no weights (eq 14)"),
+        "drop_crossing": (False, "spans are chosen by Soft-NMS alone (Algorithm 1)"),
+    },
+)

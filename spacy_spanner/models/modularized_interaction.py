@@ -6,15 +6,14 @@ Axes: B rows, L tokens, D width of a BiLSTM's states, C labels.
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, Literal, Mapping, Optional
+from typing import Any, Dict, Mapping, Optional
 
 import torch
 from torch import Tensor, nn
 
 from ..contract import Cost, Decoded, Facts, Gold, SpanModule, StartsFromSample, Tokens
-from ..decoders.tagger import Tagger
+from ..decoders.tagger import Tagger, TagLayer
 from ..dropout import Dropout
-from ..errors import check
 from .boundary_pointer import Pointer
 from .builder import architecture
 from .interaction import Information, Interaction
@@ -74,9 +73,6 @@ class ModularizedInteraction(SpanModule, StartsFromSample):
         hidden: int = 100,
         dropout: float = 0.5,
         segment_window: int = 6,
-        window_scope: Literal["sum", "softmax"] = "sum",
-        label_attention: Literal["qin", "lan", "none"] = "qin",
-        label_heads: int = 5,
         use_boundary: bool = True,
         use_type: bool = True,
         use_interaction: bool = True,
@@ -89,9 +85,6 @@ class ModularizedInteraction(SpanModule, StartsFromSample):
         dropout: On the token vectors, on the states of the two auxiliary BiLSTMs, on what the gates let
             through and on what the tagger reads.
         segment_window: Longest segment, in words, that the segment vectors look at.
-        window_scope: "sum" bounds the sum of equation 10; "softmax" also where the pointer may point.
-        label_attention: How each word meets the labels of a sub-task.
-        label_heads: Attention heads of "lan".
         use_boundary, use_type, use_interaction: Ablations. The interaction needs both other modules;
             without either of them this is a BiLSTM-CRF.
         ner_weight, boundary_weight, type_weight: Of the three losses (equation 13).
@@ -107,19 +100,14 @@ class ModularizedInteraction(SpanModule, StartsFromSample):
         extra_widths: Dict[str, int] = {}
         if use_boundary:
             self.encoders["boundary"] = BiLSTM(width=width, hidden=hidden)
-            self.pointer = Pointer(width=states, window=segment_window, window_scope=window_scope)
+            self.pointer = Pointer(width=states, window=segment_window)
             extra_widths.update(boundary=states, segment=4 * states)
         if use_type:
             self.encoders["types"] = BiLSTM(width=width, hidden=hidden)
-            self.types = Tagger(width=states, n_labels=n_labels, scheme="IO", kind="crf")
+            self.types = Tagger(TagLayer(n_labels=n_labels, scheme="IO", kind="crf"), width=states)
             extra_widths["types"] = states
         if use_boundary and use_type and use_interaction:
-            self.interaction = Interaction(
-                width=states,
-                n_types=n_labels + 1,
-                label_attention=label_attention,
-                n_heads=label_heads,
-            )
+            self.interaction = Interaction(width=states)
             extra_widths.update(
                 boundary=self.interaction.output_width, types=self.interaction.output_width
             )
@@ -127,14 +115,11 @@ class ModularizedInteraction(SpanModule, StartsFromSample):
         self.fusion: Optional[Fusion] = None
         if extra_widths:
             self.fusion = Fusion(width=states, extra_widths=extra_widths, dropout=dropout)
-        self.tagger = Tagger(width=states, n_labels=n_labels, scheme="BIOES", kind="crf")
+        tags = TagLayer(n_labels=n_labels, scheme="BIOES", kind="crf")
+        self.tagger = Tagger(tags, width=states)
 
     @classmethod
     def facts(cls, options: Mapping[str, Any]) -> Facts:
-        states, heads = 2 * options["hidden"], options["label_heads"]
-        divides = options["label_attention"] != "lan" or states % heads == 0
-        reason = f"it must divide 2 * hidden = {states}"
-        check("ModularizedInteraction", options, [("label_heads", divides, reason)])
         return Facts(flat=True, threshold=0.0)
 
     def prepare(self, tokens: Tokens, gold: Gold) -> None:
@@ -216,4 +201,12 @@ def tag_log_frequencies(tagger: Tagger, mask: Tensor, gold: Gold) -> Tensor:
     return (counts / counts.sum()).log().detach()
 
 
-build_modularized_interaction = architecture(ModularizedInteraction)
+QIN = "the attention to labels is a dot product with the rows of the classifier"
+build_modularized_interaction = architecture(
+    ModularizedInteraction,
+    removed={
+        "window_scope": ("sum", "`segment_window` bounds the sum of equation 10 alone"),
+        "label_attention": ("qin", QIN),
+        "label_heads": (5, QIN),
+    },
+)

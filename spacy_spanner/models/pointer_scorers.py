@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import check
-from ..spans.bands import band_products, band_view
+from ..spans.bands import last_tokens, pair_products
 
 # Almost no pair is an entity, so logits start well below 0. Starting at 0, an untrained model would
 # find half of all pairs, which the evaluation before the first step would have to write down.
@@ -35,7 +35,7 @@ class TokenPairScorer(nn.Module):
 
 
 class PairScorer(TokenPairScorer):
-    """Global Pointer: an own query and key for each label."""
+    """Global Pointer: one query and key for each label."""
 
     def __init__(self, *, width: int, n_labels: int, head_size: int, use_rope: bool, scale: bool):
         super().__init__()
@@ -50,12 +50,12 @@ class PairScorer(TokenPairScorer):
     def pairs(self, per_token: Tensor, width: Optional[int] = None) -> Tensor:
         pairs = per_token.unflatten(-1, (self.n_labels, 2, self.head_size))
         pairs = pairs.permute(3, 0, 2, 1, 4)  # (2, B, C, L, H)
-        products = pair_products(pairs, width=width, use_rope=self.use_rope, scale=self.scale)
+        products = pointer_products(pairs, width=width, use_rope=self.use_rope, scale=self.scale)
         return products + self.bias[:, None, None]  # (B, C, L, X)
 
 
 class EfficientPairScorer(TokenPairScorer):
-    """Efficient Global Pointer: one query and key for all labels, which are told apart by a term
+    """Efficient Global Pointer: one query and key for all labels, with one term per label
     for each end of the pair, computed from the unrotated query and key (eq 7)."""
 
     def __init__(self, *, width: int, n_labels: int, head_size: int, use_rope: bool, scale: bool):
@@ -73,13 +73,12 @@ class EfficientPairScorer(TokenPairScorer):
     def pairs(self, per_token: Tensor, width: Optional[int] = None) -> Tensor:
         projected, types = per_token.tensor_split([2 * self.head_size], dim=-1)
         pairs = projected.unflatten(-1, (2, self.head_size)).permute(2, 0, 1, 3)  # (2, B, L, H)
-        products = pair_products(pairs, width=width, use_rope=self.use_rope, scale=self.scale)
+        products = pointer_products(pairs, width=width, use_rope=self.use_rope, scale=self.scale)
         first, last = types.transpose(1, 2).chunk(2, dim=1)  # (B, C, L) each
-        columns = last[:, :, None, :] if width is None else band_view(last, width)
-        return products[:, None] + first[..., None] + columns  # (B, C, L, X)
+        return products[:, None] + first[..., None] + last_tokens(last, width)  # (B, C, L, X)
 
 
-def pair_products(pairs: Tensor, *, width: Optional[int], use_rope: bool, scale: bool) -> Tensor:
+def pointer_products(pairs: Tensor, *, width: Optional[int], use_rope: bool, scale: bool) -> Tensor:
     """Products of queries and keys (2, ..., L, H) as (..., L, X)."""
     size = pairs.shape[-1] ** -0.25 if scale else 1.0  # of both, so that products have its square
     if use_rope:
@@ -87,7 +86,7 @@ def pair_products(pairs: Tensor, *, width: Optional[int], use_rope: bool, scale:
     elif scale:
         pairs = pairs * size
     q, k = pairs.unbind(0)  # (..., L, H)
-    return q @ k.transpose(-1, -2) if width is None else band_products(q, k, width)
+    return pair_products(q, k, width)
 
 
 def rotate(x: Tensor, size: float = 1.0) -> Tensor:

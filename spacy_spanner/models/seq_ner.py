@@ -7,7 +7,7 @@ from typing import Any, Literal, Mapping, Optional
 from torch import Tensor
 
 from ..contract import Cost, Decoded, Facts, Gold, SpanModule, Tokens
-from ..decoders.tagger import Tagger
+from ..decoders.tagger import Tagger, TagLayer
 from ..dropout import Dropout
 from .builder import architecture
 
@@ -37,21 +37,17 @@ class SeqNER(SpanModule):
         self.dropout = Dropout(dropout)
         # A CRF's loss, too, by token: one as large as a sentence is cut by spaCy's gradient clipping in
         # most steps, and would drown the other loss of a bundle.
-        self.tagger = Tagger(
-            width=width,
-            n_labels=n_labels,
-            scheme=scheme,
-            kind=tagging,
-            reduction="tokens",
-            legal=legal,
+        tags = TagLayer(
+            n_labels=n_labels, scheme=scheme, kind=tagging, reduction="tokens", legal=legal
         )
+        self.tagger = Tagger(tags, width=width)
 
     @classmethod
     def facts(cls, options: Mapping[str, Any]) -> Facts:
         return Facts(flat=True, threshold=0.0)
 
     def logits(self, encoded: Tokens) -> Tensor:
-        return encoded.pad(self.tagger.project(self.dropout(encoded.real)))  # (B, L, K)
+        return encoded.pad(self.tagger.project(self.dropout(encoded.unpadded)))  # (B, L, K)
 
     def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
         return self.tagger.tags.loss(self.logits(encoded), encoded.mask, gold.flat, gold.known)

@@ -15,8 +15,7 @@ from torch.nn import functional as F
 from ..contract import Decoded, Facts, Gold, SpanModule, Tokens
 from ..dropout import Dropout
 from ..errors import check
-from ..spans.bands import all_known, band_mask, band_view
-from ..spans.masks import clear_spans
+from ..spans.bands import all_known, band_mask, band_view, clear_spans
 from ..spans.pooling import project_band_max
 from ..spans.sampling import sample_rows
 from .builder import architecture
@@ -55,7 +54,6 @@ class SpanNER(SpanModule):
         representation: Literal["boundary", "pooling", "hybrid"] = "hybrid",
         max_negatives: int = 100,
         length_width: int = 25,
-        context: Literal["max", "mean"] = "max",
         dropout: float = 0.1,
     ):
         """
@@ -66,13 +64,11 @@ class SpanNER(SpanModule):
             length.
         max_negatives: How many spans that are not gold are drawn per sentence and update.
         length_width: Width of the length embedding.
-        context: The vector of the sentence, "max" or "mean" over its tokens.
         dropout: On each part of the span vector.
         """
         super().__init__(width=width, n_labels=n_labels)
         self.max_width = max_width
         self.max_negatives = max_negatives
-        self.context = context
         self.parts = PARTS[representation]
         self.sizes = [length_width if part == "length" else width for part in self.parts]
         self.dropout = Dropout(dropout)
@@ -186,17 +182,17 @@ class SpanNER(SpanModule):
         """What the vector of the sentence adds to each of its tokens.  (B, L, K), or (B, 1, K)
         where each row is one sentence"""
         if tokens.sentences is None:
-            return F.linear(self._drop_channels(self._pool(tokens.x, tokens.mask)), weights)
-        pooled = self._pool(tokens.sentences.split(tokens.x), tokens.sentences.mask)  # (S, 1, D)
+            return F.linear(self._drop_channels(max_of_rows(tokens.x, tokens.mask)), weights)
+        pooled = max_of_rows(tokens.sentences.split(tokens.x), tokens.sentences.mask)  # (S, 1, D)
         return tokens.sentences.spread(F.linear(self._drop_channels(pooled), weights)[:, 0])
 
-    def _pool(self, x: Tensor, mask: Tensor) -> Tensor:
-        """One vector of each row.  (B, L, D), (B, L) -> (B, 1, D)"""
-        outside = ~mask[..., None]
-        if self.context == "max":
-            return x.masked_fill(outside, torch.finfo(x.dtype).min).amax(1, keepdim=True)
-        n_tokens = mask.sum(1).clamp(min=1)[:, None, None]
-        return x.masked_fill(outside, 0.0).sum(1, keepdim=True) / n_tokens
+
+def max_of_rows(x: Tensor, mask: Tensor) -> Tensor:
+    """The maximum over the tokens of each row.  (B, L, D), (B, L) -> (B, 1, D)"""
+    return x.masked_fill(~mask[..., None], torch.finfo(x.dtype).min).amax(1, keepdim=True)
 
 
-build_span_ner = architecture(SpanNER)
+build_span_ner = architecture(
+    SpanNER,
+    removed={"context": ("max", "the context is the maximum over the tokens of the sentence")},
+)

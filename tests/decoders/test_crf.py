@@ -32,13 +32,13 @@ def make_rows(crf: CRF, length: int, dtype: torch.dtype, scale: float = 2.0):
 def all_paths(crf: CRF, emissions: torch.Tensor) -> dict:
     """The score of each allowed path of one unpadded row (n, K)."""
     start, trans, end, emit = (x.tolist() for x in (crf.start, crf.trans, crf.end, emissions))
-    starts, moves, ends = (
-        x.tolist() for x in (crf.scheme.starts, crf.scheme.moves, crf.scheme.ends)
+    starts, transitions, ends = (
+        x.tolist() for x in (crf.scheme.starts, crf.scheme.transitions, crf.scheme.ends)
     )
     scores = {}
     for path in itertools.product(range(len(start)), repeat=len(emit)):
         steps = list(itertools.pairwise(path))
-        if starts[path[0]] and ends[path[-1]] and all(moves[y][z] for y, z in steps):
+        if starts[path[0]] and ends[path[-1]] and all(transitions[y][z] for y, z in steps):
             score = start[path[0]] + sum(trans[y][z] for y, z in steps) + end[path[-1]]
             scores[path] = score + sum(emit[t][y] for t, y in enumerate(path))
     return scores
@@ -209,7 +209,7 @@ def test_a_tag_that_only_improbable_tags_lead_to():
 @pytest.mark.parametrize("name,n_labels,length", CASES)
 def test_both_ways_to_sum_agree(name, n_labels, length):
     crf = make_crf(name, n_labels, torch.float64)
-    emissions, mask, _ = make_rows(crf, length, torch.float64)
+    emissions, _, _ = make_rows(crf, length, torch.float64)
     start, trans, _ = crf.scores()
     fast, is_exact = _scaled_sums(emissions, start, trans)
     assert is_exact

@@ -64,11 +64,30 @@ def test_wrong_types_and_literals_are_refused(name, options):
         resolve(f"spacy-spanner.{name}.v1", **options)
 
 
-def test_removed_options_are_accepted_as_what_they_were_and_refused_otherwise():
-    name = "spacy-spanner.EfficientGlobalPointer.v1"
-    assert resolve(name, type_input="pointer").name == "span_table"
-    with pytest.raises(ValueError, match=r"S062.*type_input.*eq 7"):
-        resolve(name, type_input="hidden")
+@pytest.mark.parametrize(
+    "name,option,only,other",
+    [
+        ("EfficientGlobalPointer", "type_input", "pointer", "hidden"),
+        ("SpanNER", "context", "max", "mean"),
+        ("LocateAndLabel", "offset_activation", "none", "tanh_n"),
+        ("LocateAndLabel", "classifier_loss", "ce", "focal"),
+        ("LocateAndLabel", "weigh_offsets", False, True),
+        ("LocateAndLabel", "drop_crossing", False, True),
+        ("HierarchicalNER", "label_set", "types", "tags"),
+        ("HierarchicalNER", "conv", "shared", "full"),
+        ("ModularizedInteraction", "window_scope", "sum", "softmax"),
+        ("ModularizedInteraction", "label_attention", "qin", "lan"),
+        ("ModularizedInteraction", "label_heads", 5, 4),
+    ],
+)
+def test_removed_options_are_accepted_as_what_they_were_and_refused_otherwise(
+    name, option, only, other
+):
+    name = f"spacy-spanner.{name}.v1"
+    assert registry.fill({"model": {"@architectures": name}})["model"][option] == only
+    assert resolve(name, **{option: only}).name == "span_table"
+    with pytest.raises(ValueError, match=f"S062.*{option}"):
+        resolve(name, **{option: other})
 
 
 def test_component_in_a_pipeline_refuses_wrong_options():

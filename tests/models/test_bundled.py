@@ -17,6 +17,8 @@ from spacy_spanner.models.modularized_interaction import build_modularized_inter
 from spacy_spanner.models.seq_ner import SeqNER, build_seq_ner
 from spacy_spanner.models.span_ner import SpanNER, build_span_ner
 
+from ..rows import make_tokens as random_tokens
+
 WIDTH, N_LABELS, LENGTHS = 6, 2, [5, 2, 3]
 GOLD = Gold(torch.tensor([[0, 1, 4, 1], [2, 0, 1, 0], [0, 2, 3, 0]]), n_outer=2)
 HEADS = {
@@ -72,11 +74,11 @@ SPAN = partial(SpanNER, dropout=0.0, max_width=3)
 
 
 def make_tokens(requires_grad: bool = False) -> Tokens:
-    torch.manual_seed(1)
-    mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
-    x = torch.randn(*mask.shape, WIDTH) * mask[..., None]
-    keys = (torch.randint(1, 9, mask.shape) * mask).numpy()
-    return Tokens(x.requires_grad_(requires_grad), mask, LENGTHS, extras={KEYS: keys})
+    tokens = random_tokens(LENGTHS, WIDTH, seed=1)
+    tokens.x.requires_grad_(requires_grad)
+    keys = numpy.random.default_rng(1).integers(1, 9, tokens.mask.shape)
+    tokens.extras[KEYS] = keys * tokens.mask.numpy()
+    return tokens
 
 
 def make_bundle(seq=SEQ, span=SPAN, **options) -> BundledNER:

@@ -7,11 +7,11 @@ import torch
 
 from spacy_spanner.contract import Tokens
 from spacy_spanner.models.global_pointer import (
-    PairTable,
     build_efficient_global_pointer,
     build_global_pointer,
 )
 from spacy_spanner.models.pointer_scorers import START_LOGIT, rotate
+from spacy_spanner.spans.pair_table import PairTable
 
 from ..rows import loss_on_meta, make_gold, make_tokens, one_row, table
 

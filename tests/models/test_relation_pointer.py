@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from spacy_spanner.contract import Gold, Tokens
-from spacy_spanner.models.global_pointer import PairTable
 from spacy_spanner.models.relation_pointer import RelationPointer, build_relation_pointer
+from spacy_spanner.spans.pair_table import PairTable
 
 from ..rows import make_gold, make_tokens, one_row, table
 
