@@ -31,6 +31,7 @@ SYSTEMS: Dict[str, Dict[str, Any]] = {
     "bundled_ner": {},
     "modularized_interaction": {"hidden": 16, "dropout": 0.0},
     "hierarchical_ner": {"dropout": 0.0},
+    "biaffine_ner": {"hidden_width": 16, "dropout": 0.0},
 }
 
 TRAIN_DATA = [
