@@ -5,9 +5,8 @@ from __future__ import annotations
 from statistics import mean, stdev
 from typing import Dict, List
 
-from spacy_spanner.training_config import BASELINES
-
 from .data import DATASETS
+from .systems import BASELINES
 from .tables import Record, best_runs, by_corpus, spread, table
 
 NESTED = ("global_pointer", "locate_and_label")  # that have to beat spancat where entities nest

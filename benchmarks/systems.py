@@ -7,7 +7,13 @@ from typing import Any, Dict, List, Optional, Union
 
 from thinc.api import Config
 
-from spacy_spanner.training_config import BASELINES, join_config, read_overlay
+from spacy_spanner.training_config import (
+    component_of,
+    is_ours,
+    join_config,
+    read_overlay,
+    width_limit,
+)
 
 from .fast_heads import NAME as FAST_HEADS
 
@@ -41,6 +47,7 @@ SYSTEMS: Dict[str, System] = {
     "seq_ner_bio": System("seq_ner", {"scheme": "BIO"}, encoders=("vectors",)),
     "seq_ner_crf": System("seq_ner", {"tagging": "crf"}),
     "span_ner": System("span_ner"),
+    "biaffine_ner": System("biaffine_ner"),
     "bl_seq_ner": System("bundled_ner", {"decode_from": "seq"}),
     "bl_span_ner": System("bundled_ner", {"decode_from": "span"}),
     "relations": System("global_pointer_relations", more_steps=2),
@@ -66,6 +73,9 @@ SYSTEMS: Dict[str, System] = {
     ),
 }
 
+# spaCy's components, configured alike for fair comparisons.
+BASELINES = [name for name, system in SYSTEMS.items() if not is_ours(component_of(system.factory))]
+
 LEARN_RATES: Dict[str, List[float]] = {
     "hash": [0.001, 0.002],
     "vectors": [0.001, 0.002],
@@ -90,10 +100,9 @@ def make_config(
         their own use it.
     """
     chosen = SYSTEMS[system] if isinstance(system, str) else system
-    output = None if chosen.factory in BASELINES else ("both" if nested else "ents")
-    if max_width is not None and chosen.factory not in ("spancat", "span_ner", "bundled_ner"):
-        max_width = None
-    width = chosen.width or max_width
+    block = component_of(chosen.factory)
+    output = ("both" if nested else "ents") if is_ours(block) else None
+    width = chosen.width or (None if width_limit(block) is None else max_width)
     config = join_config(
         chosen.factory, encoder, lang=lang, output=output, max_width=width, **options
     )
@@ -101,7 +110,7 @@ def make_config(
     component["model"].update(chosen.model)
     component.update(chosen.settings)
     head = read_overlay("encoders", encoder).get("head")
-    if chosen.factory in BASELINES and head:
+    if head and not is_ours(block):
         optimizer = config["training"]["optimizer"]
         defaults = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "use_averages": False}
         optimizer.update(defaults, head_scale=head["learn_rate_scale"])

@@ -85,7 +85,6 @@ class SpanBatch:
     max_width: Optional[int] = None  # widest span worth a look; None: no bound
     max_reach: Optional[int] = None  # most tokens from one end of a relation to the other
     gold: Optional[RowGold] = None
-    keys: Optional[List[numpy.ndarray]] = None  # per document (n,) int64 word keys
     # (N, 3) int64: row, start, end of the spans to link, where the head does not find them itself
     given: Optional[numpy.ndarray] = None
 

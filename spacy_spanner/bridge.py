@@ -1,4 +1,4 @@
-"""Where thinc meets torch: token vectors of documents in, rows of them to the head, gradients back.
+"""Between thinc and torch: token vectors of documents in, rows of them to the head, gradients back.
 
 The token vectors of a whole batch are one flat leaf tensor (T, D); rows are gathered from it by index,
 so that windows may overlap and autograd adds up what each token gets from all of its rows.
@@ -7,7 +7,7 @@ so that windows may overlap and autograd adds up what each token gets from all o
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import numpy
@@ -16,15 +16,25 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
 from thinc.util import torch2xp, xp2torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .batch import END, START, RowGold, Rows, SpanBatch, SpanPrediction, renumber
-from .contract import Gold, Sentences, SpanModule, Tokens
+from .contract import (
+    KEYS,
+    Facts,
+    Gold,
+    ReadsWords,
+    Sentences,
+    SpanModule,
+    StartsFromSample,
+    Tokens,
+)
 from .errors import Errors
 from .shim import ModuleShim
 from .words import word_keys
 
 SpanTableModel = Model[SpanBatch, Any]
+NO_FACTS = Facts()
 
 
 @dataclass
@@ -32,22 +42,14 @@ class Head:
     """How to make a head, and what the component has to know about it."""
 
     maker: Callable[..., Any]  # called with width= and n_labels=
-    flat: bool  # learns and finds no nested spans
-    max_width: Optional[int]  # widest span it can find; None: no bound
-    needs_keys: bool  # reads word keys
-    needs_sentences: bool  # reads where sentences begin
-    threshold: float  # that of its paper
+    facts: Facts
 
 
 def span_table_model(
     tok2vec: Optional[Model[List[Doc], List[Floats2d]]],
     maker: Callable[..., SpanModule],
     *,
-    flat: bool = False,
-    max_width: Optional[int] = None,
-    needs_keys: bool = False,
-    needs_sentences: bool = False,
-    threshold: float = 0.5,
+    facts: Facts = NO_FACTS,
     learn_rate_scale: float = 1.0,
 ) -> SpanTableModel:
     """The model of a component: tok2vec, then a head. Without a tok2vec it is only a part for
@@ -60,18 +62,10 @@ def span_table_model(
         shims=[ModuleShim(maker, learn_rate_scale=learn_rate_scale)],
         dims={"nI": None, "nO": None},
         refs={"tok2vec": tok2vec},
-        attrs={
-            "flat": flat,
-            "max_width": max_width,
-            "needs_keys": needs_keys,
-            "needs_sentences": needs_sentences,
-            "threshold": threshold,
-        },
+        attrs=asdict(facts),
     )
     # Hooks for the component's `initialize`; thinc leaves functions out when it stores attributes.
-    model.attrs["prepare"] = prepare
-    if needs_keys:
-        model.attrs["learn_words"] = learn_words
+    model.attrs.update(prepare=prepare, learn_words=learn_words)
     return model
 
 
@@ -86,9 +80,8 @@ def head_of(model: SpanTableModel) -> Head:
     """The head of a model that any of our architectures built."""
     if model.name != "span_table":
         raise ValueError(Errors.S008.format(name="model"))
-    names = [field.name for field in fields(Head) if field.name != "maker"]
-    facts: Any = {name: model.attrs[name] for name in names}
-    return Head(shim_of(model).maker, **facts)
+    facts = Facts(**{field.name: model.attrs[field.name] for field in fields(Facts)})
+    return Head(shim_of(model).maker, facts)
 
 
 def init(model: SpanTableModel, X: Optional[SpanBatch] = None, Y: Any = None) -> None:
@@ -102,29 +95,35 @@ def init(model: SpanTableModel, X: Optional[SpanBatch] = None, Y: Any = None) ->
 def prepare(model: SpanTableModel, batch: SpanBatch) -> None:
     """Show the head a sample of the training data, if it wants to see one."""
     module: SpanModule = shim_of(model).module
-    if type(module).prepare is SpanModule.prepare or not len(batch.rows):
+    if not isinstance(module, StartsFromSample) or not len(batch.rows):
         return
     assert batch.gold is not None
     rows = numpy.arange(len(batch.rows))
-    module.eval()  # looking is not training: no dropout, and nothing is written to a memory
+    module.eval()  # no dropout, and no writes to a memory
     with torch.no_grad():
         flat = flatten(model, batch, model.layers[0].predict(batch.docs))
-        (tokens,) = gather(flat, batch, [rows])
+        (tokens,) = gather(flat, batch, [rows], keys_on_line(module, batch))
         module.prepare(tokens, gather_gold(batch.gold, batch, rows, flat.device))
 
 
 def learn_words(model: SpanTableModel, docs: Iterable[Doc]) -> None:
-    """Tell the head the words of the training data and how often each occurs."""
+    """Show the words of the training data to the parts of the head that keep something of them."""
     shim = shim_of(model)
-    if not shim.is_built:  # its component comes later in the pipeline and will ask for itself
+    # Without a module its component comes later in the pipeline, and will ask for itself.
+    readers = word_readers(shim.module) if shim.is_built else []
+    if not readers:
         return
     counts: Counter = Counter()
     for keys in word_keys(docs):
         counts.update(keys.tolist())
-    shim.module.learn_words(
-        torch.tensor(list(counts), dtype=torch.int64, device=shim.device),
-        torch.tensor(list(counts.values()), dtype=torch.int64, device=shim.device),
-    )
+    words = numpy.array(list(counts), dtype="int64")
+    for reader in readers:
+        reader.learn_words(words, numpy.array(list(counts.values()), dtype="int64"))
+
+
+def word_readers(module: nn.Module) -> List[ReadsWords]:
+    """The parts of a head that read words."""
+    return [part for part in module.modules() if isinstance(part, ReadsWords)]
 
 
 def forward(model: SpanTableModel, batch: SpanBatch, is_train: bool) -> Tuple[Any, Callable]:
@@ -145,13 +144,13 @@ def train_rows(
     module: SpanModule = shim_of(model).module
     module.train()
     flat = flatten(model, batch, tokvecs).requires_grad_(True)  # (T, D)
-    groups = list(group_rows(module, batch))
+    groups, keys = list(group_rows(module, batch)), keys_on_line(module, batch)
     n_tokens = int((batch.rows.table[:, END] - batch.rows.table[:, START]).sum())
     with torch.enable_grad():
-        loss = flat.new_zeros(()) + 0.0 * flat[0, 0]  # a batch without annotation still flows back
-        for rows, tokens in zip(groups, gather(flat, batch, groups), strict=True):
+        loss = flat.new_zeros(()) + 0.0 * flat[0, 0]  # a gradient also without annotation
+        for rows, tokens in zip(groups, gather(flat, batch, groups, keys), strict=True):
             gold = gather_gold(batch.gold, batch, rows, flat.device)
-            # Heads reduce over rows in their own way; groups count by their share of the tokens.
+            # Heads reduce over rows in different ways; groups are weighted by their share of the tokens.
             loss = loss + module(tokens, gold) * (sum(tokens.lengths) / n_tokens)
 
     def backprop(d_loss: Any) -> Any:
@@ -174,8 +173,8 @@ def predict_rows(
     with torch.inference_mode():
         flat = flatten(model, batch, tokvecs)  # (T, D)
         thresholds = torch.from_numpy(batch.thresholds).to(flat.device)  # (C,)
-        groups = list(group_rows(module, batch))
-        for rows, tokens in zip(groups, gather(flat, batch, groups), strict=True):
+        groups, keys = list(group_rows(module, batch)), keys_on_line(module, batch)
+        for rows, tokens in zip(groups, gather(flat, batch, groups, keys), strict=True):
             found = module.decode(module.encode(tokens), thresholds)
             spans.append(found.spans.cpu().numpy())
             scores.append(found.scores.float().cpu().numpy())
@@ -186,8 +185,8 @@ def predict_rows(
 
 
 def to_documents(batch: SpanBatch, spans: numpy.ndarray, scores: numpy.ndarray) -> SpanPrediction:
-    """Spans in row coordinates (N, 4) as spans in documents: each row answers only for its own
-    starts, and nobody for spans wider than `max_width`."""
+    """Spans in row coordinates (N, 4) as spans in documents: a row keeps only spans whose
+    start it owns; spans wider than `max_width` are dropped."""
     row, start, end, label = spans.T
     width = end - start
     first = start + batch.rows.table[row, START]  # (N,)
@@ -201,7 +200,7 @@ def to_documents(batch: SpanBatch, spans: numpy.ndarray, scores: numpy.ndarray) 
 
 
 def flatten(model: SpanTableModel, batch: SpanBatch, tokvecs: List[Floats2d]) -> Tensor:
-    """All token vectors of the batch, in the order of the line that rows are cut from.  (T, D)
+    """All token vectors of the batch, in the order of `rows.order`.  (T, D)
 
     Documents without tokens are left out: a transformer listener gives them no width."""
     on_line = [tokvecs[doc] for doc in batch.rows.order if len(tokvecs[doc])]
@@ -227,17 +226,30 @@ def group_rows(module: SpanModule, batch: SpanBatch) -> Iterator[numpy.ndarray]:
         n_rows = max(1, batch.max_cells // max(1, module.cells(longest, batch.max_width)))
         # A group ends early where all its padding would cost more than another group.
         padding = (longest - lengths[order[first : first + n_rows]]).cumsum()
-        n_rows = int((padding <= module.padding(longest)).sum())
+        n_rows = int((padding <= padding_budget(module, longest)).sum())
         yield order[first : first + n_rows]
         first += n_rows
 
 
-def gather(flat: Tensor, batch: SpanBatch, groups: List[numpy.ndarray]) -> List[Tokens]:
-    """The rows with these numbers, group by group."""
+def padding_budget(module: SpanModule, longest: int) -> int:
+    """Padding budget of a group, in tokens; beyond it a new group is cheaper."""
+    cost = module.cost()
+    # Measured on a CPU: 250 tokens for small encoders, 62 for a small transformer.
+    return int(24_000 / (max(module.width, 1) * cost.token) + cost.step * longest)
+
+
+def gather(
+    flat: Tensor,
+    batch: SpanBatch,
+    groups: List[numpy.ndarray],
+    keys: Optional[numpy.ndarray] = None,
+) -> List[Tokens]:
+    """The rows with these numbers, group by group.
+
+    keys: Of the words of all tokens (T,), for heads that read them."""
     if not groups:
         return []
-    flat_keys = None if batch.keys is None else keys_on_line(batch)  # (T,)
-    places: List[numpy.ndarray] = []
+    positions: List[numpy.ndarray] = []
     made: List[Dict[str, Any]] = []
     for rows in groups:
         at = batch.rows.table[rows]
@@ -245,24 +257,26 @@ def gather(flat: Tensor, batch: SpanBatch, groups: List[numpy.ndarray]) -> List[
         steps = numpy.arange(int(lengths.max()))  # (L,)
         mask = steps < lengths[:, None]  # (B, L)
         index = numpy.where(mask, at[:, [START]] + steps, 0)  # (B, L)
-        places.append(index[mask])
+        positions.append(index[mask])
         made.append({"mask": torch.from_numpy(mask).to(flat.device), "lengths": lengths.tolist()})
-        if flat_keys is not None:
-            made[-1]["keys"] = numpy.where(mask, flat_keys[index], 0)  # (B, L)
+        if keys is not None:
+            made[-1]["extras"] = {KEYS: numpy.where(mask, keys[index], 0)}  # (B, L)
         made[-1]["sentences"] = row_sentences(batch.rows, index, lengths, flat.device)
-    # All groups at once: to autograd each step from the flat tensor costs a tensor of its size.
-    order = torch.from_numpy(numpy.concatenate(places)).to(flat.device)
-    parts = flat.index_select(0, order).split([len(part) for part in places])
+    # All groups at once: for each separate gather autograd would allocate a tensor of the full size.
+    order = torch.from_numpy(numpy.concatenate(positions)).to(flat.device)
+    parts = flat.index_select(0, order).split([len(part) for part in positions])
     return [
-        Tokens(None, real=real, max_width=batch.max_width, **values)
-        for real, values in zip(parts, made, strict=True)
+        Tokens(None, unpadded=vectors, max_width=batch.max_width, **values)
+        for vectors, values in zip(parts, made, strict=True)
     ]
 
 
-def keys_on_line(batch: SpanBatch) -> numpy.ndarray:
-    """The word keys of all tokens.  (T,)"""
-    assert batch.keys is not None
-    return numpy.concatenate([batch.keys[doc] for doc in batch.rows.order])
+def keys_on_line(module: SpanModule, batch: SpanBatch) -> Optional[numpy.ndarray]:
+    """The word keys of all tokens (T,); None for heads that do not read words."""
+    if not word_readers(module):
+        return None
+    keys = list(word_keys(batch.docs))
+    return numpy.concatenate([keys[doc] for doc in batch.rows.order])
 
 
 def row_sentences(

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Dict, List, Optional
+from inspect import signature
+from typing import Any, Dict, List, Mapping, Optional
 
 import numpy
 import torch
 from torch import Tensor, nn
+
+KEYS = "keys"  # extra of tokens: int64 word keys (B, L)
 
 
 class Sentences:
@@ -34,7 +37,7 @@ class Sentences:
         self.lengths: List[int] = counts.tolist()
         self.per_row: List[int] = (starts & is_token).sum(1).tolist()
         self.mask = torch.from_numpy(inside).to(device)
-        # Padding of rows and of sentences points to some token: nobody reads what stands there.
+        # Padding points to some token, whose value is never read.
         self._number = torch.from_numpy(number).to(device)  # (B, L)
         self._places = torch.from_numpy((first[:, None] + steps) * inside).to(device)  # (S, M)
 
@@ -56,51 +59,50 @@ class Sentences:
 class Tokens:
     """A batch of rows. A row is a stretch of tokens that is scored at once.
 
-    Its vectors are kept padded, `x`, or without padding, `real`; the other is made when asked for."""
+    Vectors are stored padded (`x`) or `unpadded`; the other form is made when asked for."""
 
     def __init__(
         self,
         x: Optional[Tensor],
         mask: Tensor,
         lengths: List[int],
-        keys: Optional[numpy.ndarray] = None,
         *,
-        real: Optional[Tensor] = None,
+        unpadded: Optional[Tensor] = None,
         parts: Optional[Dict[str, Tensor]] = None,
         max_width: Optional[int] = None,
         sentences: Optional[Sentences] = None,
+        extras: Optional[Dict[str, numpy.ndarray]] = None,
     ):
-        self._x, self._real = x, real
-        self.mask = mask  # (B, L) bool, True for real tokens; always a prefix of the row
+        self._x, self._unpadded = x, unpadded
+        self.mask = mask  # (B, L) bool, False for padding; True is always a prefix of the row
         self.lengths = lengths  # (B,) on the host, so that packing needs no device read
-        # (B, L) int64 word keys on the host, for the same reason; only for heads that ask for them
-        self.keys = keys
         self.parts = parts or {}  # what `encode` hands to `loss` and `decode`
         self.max_width = max_width  # widest span worth a look; None: no bound
         self.sentences = sentences  # None where each row is one; only for heads that ask for them
+        self.extras = extras or {}  # on the host, only for heads that ask for them
 
     @property
     def x(self) -> Tensor:
         """Token vectors, zero where padded.  (B, L, D)"""
         if self._x is None:
-            assert self._real is not None
-            self._x = self.pad(self._real)
+            assert self._unpadded is not None
+            self._x = self.pad(self._unpadded)
         return self._x
 
     @property
-    def real(self) -> Tensor:
-        """Vectors of the real tokens, row after row.  (T, D)"""
-        if self._real is None:
+    def unpadded(self) -> Tensor:
+        """Vectors of the unpadded tokens, row after row.  (T, D)"""
+        if self._unpadded is None:
             assert self._x is not None
             flat = self._x.flatten(0, 1)  # (B * L, D)
-            self._real = flat if self.is_full else flat.index_select(0, self.places)
-        return self._real
+            self._unpadded = flat if self.is_full else flat.index_select(0, self.positions)
+        return self._unpadded
 
     def pad(self, values: Tensor) -> Tensor:
-        """What was computed of the real tokens (T, K) as rows, zero where padded.  (B, L, K)"""
+        """Values of the unpadded tokens (T, K) as rows, zero where padded.  (B, L, K)"""
         if not self.is_full:
             rows = values.new_zeros((self.mask.numel(), values.shape[1]))
-            values = rows.index_copy_(0, self.places, values)
+            values = rows.index_copy_(0, self.positions, values)
         return values.reshape(*self.mask.shape, values.shape[1])
 
     @property
@@ -110,15 +112,15 @@ class Tokens:
 
     @property
     def starts(self) -> Tensor:
-        """Where each row begins among the real tokens.  (B,)"""
+        """Index of each row's first token among the unpadded tokens.  (B,)"""
         ends = numpy.cumsum(self.lengths)
         return torch.from_numpy(ends - self.lengths).to(self.mask.device)
 
     @cached_property
-    def places(self) -> Tensor:
-        """Where the real tokens stand in the flattened rows.  (T,)"""
-        is_real = numpy.arange(self.mask.shape[1]) < numpy.array(self.lengths)[:, None]  # (B, L)
-        return torch.from_numpy(numpy.flatnonzero(is_real)).to(self.mask.device)
+    def positions(self) -> Tensor:
+        """Index of each unpadded token in the flattened rows.  (T,)"""
+        is_token = numpy.arange(self.mask.shape[1]) < numpy.array(self.lengths)[:, None]  # (B, L)
+        return torch.from_numpy(numpy.flatnonzero(is_token)).to(self.mask.device)
 
     def with_states(self, x: Tensor, **parts: Tensor) -> Tokens:
         """The same rows with other token vectors."""
@@ -126,10 +128,10 @@ class Tokens:
             x,
             self.mask,
             self.lengths,
-            self.keys,
             parts=parts,
             max_width=self.max_width,
             sentences=self.sentences,
+            extras=self.extras,
         )
 
 
@@ -157,9 +159,66 @@ class Decoded:
     scores: Tensor  # (N,) float: probabilities in 0..1
 
 
+@dataclass(frozen=True)
+class Facts:
+    """What a component has to know about a head."""
+
+    flat: bool = False  # learns and finds no nested spans
+    max_width: Optional[int] = None  # widest span it can find; None: no bound
+    needs_sentences: bool = False  # reads where sentences begin
+    threshold: float = 0.5  # that of its paper
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What padding costs a head, so that rows are grouped well."""
+
+    token: float = 1.0  # of a padded token, in multiples of that of a linear layer per token
+    step: float = 0.0  # of a step from token to token, in tokens; 0 for heads that take none
+
+
+class StartsFromSample:
+    """A head that looks at a sample of the training data before the first step."""
+
+    def prepare(self, tokens: Tokens, gold: Gold) -> None:
+        """Called once, in evaluation mode and without gradients."""
+        raise NotImplementedError
+
+
+class ReadsWords:
+    """A part of a head that keeps something for each word. Tokens then have the keys of their words
+    as an extra."""
+
+    def learn_words(self, words: numpy.ndarray, counts: numpy.ndarray) -> None:
+        """Take the words of the training data (K,) and how often each occurs (K,), once before
+        training."""
+        raise NotImplementedError
+
+
+class Reports:
+    """A part of a head that has something to say after training."""
+
+    def summary(self) -> List[str]:
+        """One line each."""
+        raise NotImplementedError
+
+
 class SpanModule(nn.Module):
     """Base of every head. A subclass implements `loss` and `decode`, and `encode` if it has
-    contextual layers of its own above the token vectors."""
+    contextual layers of its own above the token vectors. Its `__init__` declares its options."""
+
+    contextual = False  # has such layers
+
+    @classmethod
+    def facts(cls, options: Mapping[str, Any]) -> Facts:
+        """The facts about a head with these options. Raises S003 for options that cannot work."""
+        return Facts()
+
+    @classmethod
+    def bound_width(cls, max_width: int) -> Dict[str, Any]:
+        """Options that bound spans to this width; none where the head has no such bound."""
+        has_bound = "max_width" in signature(cls.__init__).parameters
+        return {"max_width": max_width} if has_bound else {}
 
     def __init__(self, *, width: int, n_labels: int, output_width: Optional[int] = None):
         super().__init__()
@@ -181,27 +240,15 @@ class SpanModule(nn.Module):
         """Spans whose score is over the threshold of their label (C,), in no particular order."""
         raise NotImplementedError
 
-    def prepare(self, tokens: Tokens, gold: Gold) -> None:
-        """Look at a sample of the training data before the first step, for a better start."""
-
-    def learn_words(self, keys: Tensor, counts: Tensor) -> None:
-        """Meet the words of the training data (K,) and how often each occurs (K,), once before
-        training. Only heads that read word keys are asked."""
-
-    def summary(self) -> List[str]:
-        """What is worth telling after training, one line each."""
-        return []
-
     def cells(self, length: int, max_width: Optional[int] = None) -> int:
         """How many numbers one row of this length needs at the widest point, for batching rows.
 
         max_width: Widest span worth a look; None: no bound."""
         return length * max(self.n_labels, 1)
 
-    def padding(self, length: int) -> int:
-        """How many padded tokens cost as much time as one more group of rows, the longest of which
-        has this length. Heads that go from token to token pay for each step of a group."""
-        return 24_000 // max(self.width, 1)  # 250 for small encoders, 62 for a small transformer
+    def cost(self) -> Cost:
+        """How the time of a group of rows grows with padding, in the present mode."""
+        return Cost()
 
     def forward(self, tokens: Tokens, gold: Gold) -> Tensor:
         return self.loss(self.encode(tokens), gold)

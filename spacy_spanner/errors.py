@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any, Iterable, Mapping, Tuple
+
+Rule = Tuple[str, bool, str]  # an option, whether its value is possible, and what would be
+
 
 class UserError(Exception):
     """What a user can cause and correct; the message says how. Commands show it without a traceback."""
@@ -75,10 +79,6 @@ class Errors(metaclass=WithCodes):
         "A page with plots needs matplotlib, which is not installed: pip install "
         "'spacy-spanner[plots]'. The terminal tables and --json do without it."
     )
-    S009 = (
-        "head_size = {head_size} is not possible: it must be positive, and even with `use_rope`, "
-        "which turns pairs of channels."
-    )
     S011 = (
         "Component '{name}': no relations in the training data. Store them with `doc._.relations`, or make "
         "the data with `spacy spanner convert` from a format that has relations."
@@ -86,11 +86,6 @@ class Errors(metaclass=WithCodes):
     S012 = (
         "Component '{name}' has no entity labels: with `entities = \"given\"` it takes the entities of "
         "another component. Add relation labels with `add_relation_label`."
-    )
-    S010 = "max_width = {max_width} is not possible: use a positive number, or null for no limit."
-    S061 = (
-        "hidden_width = {hidden_width} is not possible: use a positive number, or null for no such "
-        "layer."
     )
     S040 = (
         "`spacy-spanner.TunedVectors.v1` was trained beside static vectors of width {expected} (0: none), "
@@ -154,6 +149,10 @@ class Errors(metaclass=WithCodes):
         "the settings of `[corpora.train]`."
     )
     S140 = '{path} cannot be read: {reason}. One JSON object a line is expected: {{"text": "..."}}.'
+    S062 = (
+        "Component '{name}': option {option} = {value!r} is not possible any more: {reason}. Remove the "
+        "option from the config; only {only!r}, which is what the model does now, is still accepted."
+    )
 
 
 class Warnings(metaclass=WithCodes):
@@ -181,3 +180,17 @@ class Warnings(metaclass=WithCodes):
         "component that sets it (such as a tagger) before this one and, for training, name it in "
         "`[training] annotating_components`; or take the block out."
     )
+
+
+def check(name: str, options: Mapping[str, Any], rules: Iterable[Rule]) -> None:
+    """Refuse the first option that breaks its rule.
+
+    name: The component or architecture, for the message.
+    options: Their values.
+    """
+    for option, holds, reason in rules:
+        if not holds:
+            value = options[option]
+            raise ValueError(
+                Errors.S003.format(name=name, option=option, value=value, reason=reason)
+            )

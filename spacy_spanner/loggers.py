@@ -10,6 +10,7 @@ from spacy.language import Language
 from spacy.training.loggers import console_logger_v3
 from thinc.api import Model
 
+from .contract import Reports
 from .shim import ModuleShim
 
 
@@ -44,5 +45,7 @@ def summary(nlp: Language) -> List[str]:
         model: Any = getattr(pipe, "model", None)
         if isinstance(model, Model):
             shims = [shim for shim in model.shims if isinstance(shim, ModuleShim) and shim.is_built]
-            lines += [f"{name}: {line}" for shim in shims for line in shim.module.summary()]
+            parts = [part for shim in shims for part in shim.module.modules()]
+            reports = [part.summary() for part in parts if isinstance(part, Reports)]
+            lines += [f"{name}: {line}" for report in reports for line in report]
     return lines

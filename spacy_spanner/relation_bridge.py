@@ -14,7 +14,7 @@ from torch import Tensor
 
 from .batch import START, RelationPrediction, SpanBatch, renumber
 from .bridge import flatten, gather, group_rows, shim_of, to_documents, train_rows
-from .contract import Decoded, SpanModule, Tokens
+from .contract import Decoded, Facts, SpanModule, Tokens
 from .shim import ModuleShim
 
 RelationModel = Model[SpanBatch, Any]
@@ -41,10 +41,10 @@ class Linker(Protocol):
 
 
 def relation_table_model(
-    tok2vec: Model[List[Doc], List[Floats2d]],
+    tok2vec: Optional[Model[List[Doc], List[Floats2d]]],
     maker: Callable[..., SpanModule],
     *,
-    max_width: Optional[int],
+    facts: Facts,
     learn_rate_scale: float,
 ) -> RelationModel:
     """The model of a relation component: tok2vec, then a head that is also a `Linker`. The maker
@@ -53,11 +53,11 @@ def relation_table_model(
         "relation_table",
         forward,
         init=init,
-        layers=[tok2vec],
+        layers=[] if tok2vec is None else [tok2vec],
         shims=[ModuleShim(maker, learn_rate_scale=learn_rate_scale)],
         dims={"nI": None, "nO": None, "nR": None},
         refs={"tok2vec": tok2vec},
-        attrs={"max_width": max_width, "needs_sentences": True},
+        attrs={"max_width": facts.max_width, "needs_sentences": True},
     )
 
 

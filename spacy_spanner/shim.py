@@ -22,7 +22,8 @@ from .errors import Errors
 HEADER = "spacy-spanner"  # the metadata entry of our weight files
 
 # A forked worker that inherits torch's thread pool waits for threads which do not exist there.
-os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
+if hasattr(os, "register_at_fork"):  # Windows does not fork
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 
 class ModuleShim(Shim):
@@ -88,10 +89,12 @@ class ModuleShim(Shim):
             if (self.id, name) in params:
                 swapped[name] = parameter.data
                 parameter.data = xp2torch(params[(self.id, name)], device=parameter.device)
-        yield
-        for name, parameter in self._named_parameters():
-            if name in swapped:
-                parameter.data = swapped[name]
+        try:
+            yield
+        finally:
+            for name, parameter in self._named_parameters():
+                if name in swapped:
+                    parameter.data = swapped[name]
 
     def _named_parameters(self) -> Iterator[Any]:
         return iter(()) if self._model is None else self._model.named_parameters()

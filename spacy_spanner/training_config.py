@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from inspect import signature
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Optional
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
-from spacy import Language
-from spacy.util import CONFIG_SECTION_ORDER, load_model_from_config
+from spacy.language import Language
+from spacy.util import CONFIG_SECTION_ORDER, load_model_from_config, registry
 from thinc.api import Config
 
 from .errors import Errors, UserError
 
 CONFIGS = Path(__file__).parent / "configs"
-BASELINES = ("ner", "spancat")  # spaCy's own components, configured alike for fair comparisons
-RELATIONS = "global_pointer_relations"
-POINTERS = ("global_pointer", "efficient_global_pointer")
+OURS = "spacy-spanner."  # how the names of our architectures begin
 
 
 def names(kind: str) -> List[str]:
@@ -24,8 +23,26 @@ def names(kind: str) -> List[str]:
 
 
 def read_overlay(*parts: str) -> Config:
+    """An overlay as it is written, such as `read_overlay("systems", "global_pointer")`."""
     path = CONFIGS.joinpath(*parts).with_suffix(".cfg")
     return Config().from_disk(path, interpolate=False)
+
+
+def component_of(system: str) -> Dict[str, Any]:
+    """The component block of a system."""
+    return read_overlay("systems", system)["component"]
+
+
+def is_ours(component: Dict[str, Any]) -> bool:
+    """Whether the model of a component block is one of this package."""
+    return str(component.get("model", {}).get("@architectures", "")).startswith(OURS)
+
+
+def factory_defaults(factory: str) -> Tuple[Dict[str, Any], Dict[str, Optional[float]]]:
+    """The default config and the default score weights of a registered factory."""
+    registry.factories.get(factory)  # loads the entry point
+    meta = Language.get_factory_meta(factory)
+    return dict(meta.default_config or {}), dict(meta.default_score_weights or {})
 
 
 def join_config(
@@ -52,26 +69,23 @@ def join_config(
     config = config.merge(read_overlay("encoders", encoder))
     overlay = read_overlay("systems", system)
     component = overlay.pop("component")
+    overlay.pop("defaults", None)  # of the factory
     config = config.merge(overlay)
-    head, pointer = config.pop("head", {}), config.pop("pointer", {})
-    if system not in BASELINES:
-        component["model"].update(head)
-        component["model"].update(pointer if system in POINTERS else {})
-        component["spans_key"] = spans_key
-        if output is not None:
-            component["output"] = output
-    elif system == "spancat":
-        component["spans_key"] = spans_key
-    component["model"]["tok2vec"] = config.pop("tok2vec")
-    word_width = config.pop("words", {}).get("width")
-    if system == "hierarchical_ner" and word_width:
-        component["model"]["word_width"] = word_width
+    model, (settings, _) = component["model"], factory_defaults(component["factory"])
+    options = signature(registry.architectures.get(model["@architectures"])).parameters
+    # What an encoder says of heads is for those that have all of these options.
+    for block in (config.pop("head", {}), config.pop("pointer", {}), config.pop("words", {})):
+        model.update(block if block.keys() <= options.keys() else {})
+    for name, value in {"spans_key": spans_key, "output": output}.items():
+        if name in settings and value is not None:
+            component[name] = value
+    model["tok2vec"] = config.pop("tok2vec")
     if max_width is not None:
         set_width(component, max_width)
     config["components"][system] = component
     config["nlp"]["lang"] = lang
     config["nlp"]["pipeline"] = list(config["components"])
-    config["training"]["score_weights"] = score_weights(system, output, spans_key)
+    config["training"]["score_weights"] = score_weights(component["factory"], output, spans_key)
     if "transformer" in config["components"]:
         model = config["components"]["transformer"]["model"]
         model["name"] = transformer or model["name"]
@@ -80,28 +94,36 @@ def join_config(
 
 
 def set_width(component: Dict[str, Any], max_width: int) -> None:
+    """Bound the width of spans where a component has such a limit."""
     if "suggester" in component:
         component["suggester"]["max_size"] = max_width
-    elif component["factory"] in (*POINTERS, "span_ner", RELATIONS):
-        component["model"]["max_width"] = max_width
-    elif component["factory"] == "bundled_ner":
-        span_head = {"@architectures": "spacy-spanner.SpanNER.v1", "tok2vec": None}
-        component["model"]["span"] = {**span_head, "max_width": max_width}
-    elif component["factory"] == "locate_and_label":
-        component["model"]["seed_lengths"] = list(range(1, max_width + 1))
+    elif is_ours(component):
+        head = registry.architectures.get(component["model"]["@architectures"]).module
+        component["model"].update(head.bound_width(max_width))
 
 
-def score_weights(system: str, output: Optional[str], spans_key: str) -> Dict[str, Optional[float]]:
-    """Weights of the scores that this system fills, and of no others."""
-    if system == RELATIONS:  # the score of the entities is shown beside, without weight
-        entities = "ents_f" if output == "ents" else f"spans_{spans_key}_f"
-        return {"rel_f": 1.0, "rel_p": 0.0, "rel_r": 0.0, entities: 0.0}
-    if output is None:
-        spans = (*POINTERS, "locate_and_label", "spancat")
-        output = "spans" if system in spans else "ents"
-    if system in BASELINES:
-        output = {"ner": "ents", "spancat": "spans"}[system]
+def width_limit(component: Dict[str, Any]) -> Optional[int]:
+    """The widest span that a component can find; None for no limit."""
+    if "suggester" in component:
+        return component["suggester"].get("max_size")
+    if not is_ours(component):
+        return None
+    block = {**component["model"], "tok2vec": None}
+    return registry.resolve({"model": block})["model"].attrs["max_width"]
+
+
+def score_weights(
+    factory: str, output: Optional[str], spans_key: str
+) -> Dict[str, Optional[float]]:
+    """Weights of the scores that this factory's component fills, and of no others."""
+    settings, weights = factory_defaults(factory)
+    best = next(name for name, weight in weights.items() if weight)
+    if output is None or "output" not in settings:
+        output = "ents" if best.startswith("ents_") else "spans"
     prefix = "ents" if output == "ents" else f"spans_{spans_key}"
+    if not best.startswith(("ents_", "spans_")):  # entities are shown beside, without weight
+        own = best.removesuffix("_f")
+        return {f"{own}_f": 1.0, f"{own}_p": 0.0, f"{own}_r": 0.0, f"{prefix}_f": 0.0}
     # spaCy adds the default weights of the factory; null takes away those that are not filled.
     defaults = [f"{name}_{part}" for name in ("ents", "spans_sc") for part in ("f", "p", "r")]
     unfilled = dict.fromkeys([*defaults, "ents_per_type", "spans_sc_per_type"])

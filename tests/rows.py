@@ -27,10 +27,7 @@ def one_row(tokens: Tokens, row: int, *, extra: int = 0) -> Tokens:
     n = tokens.lengths[row]
     x = torch.nn.functional.pad(tokens.x[row : row + 1, :n], (0, 0, 0, extra))
     mask = torch.nn.functional.pad(tokens.mask[row : row + 1, :n], (0, extra))
-    keys = None
-    if tokens.keys is not None:
-        keys = torch.nn.functional.pad(tokens.keys[row : row + 1, :n], (0, extra))
-    return Tokens(x, mask, [n], keys)
+    return Tokens(x, mask, [n])
 
 
 def with_sentences(tokens: Tokens, starts: List[Tuple[int, int]]) -> Tokens:
@@ -58,10 +55,8 @@ def loss_on_meta(module: SpanModule, tokens: Tokens, gold: Gold) -> torch.Tensor
     """The loss on a device without values: any host read or tensor of another device fails."""
     meta = torch.device("meta")
     known = None if gold.known is None else gold.known.to(meta)
-    keys = None if tokens.keys is None else tokens.keys.to(meta)
-    on_meta = Tokens(
-        tokens.x.to(meta).requires_grad_(True), tokens.mask.to(meta), tokens.lengths, keys
-    )
+    x = tokens.x.to(meta).requires_grad_(True)
+    on_meta = Tokens(x, tokens.mask.to(meta), tokens.lengths)
     loss = module.to(meta).train()(on_meta, Gold(gold.spans.to(meta), gold.n_outer, known))
     loss.backward()
     return loss

@@ -31,16 +31,8 @@ SYSTEMS: Dict[str, Dict[str, Any]] = {
     "bundled_ner": {},
     "modularized_interaction": {"hidden": 16, "dropout": 0.0},
     "hierarchical_ner": {"dropout": 0.0},
+    "biaffine_ner": {"hidden_width": 16, "dropout": 0.0},
 }
-
-# Systems that find spans inside other spans; the others learn and find the outermost.
-NESTED_SYSTEMS = [
-    "global_pointer",
-    "efficient_global_pointer",
-    "locate_and_label",
-    "span_ner",
-    "bundled_ner",
-]
 
 TRAIN_DATA = [
     (

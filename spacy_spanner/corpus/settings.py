@@ -11,10 +11,9 @@ from spacy.util import load_config
 from thinc.api import ConfigValidationError
 
 from ..errors import Errors
+from ..training_config import factory_defaults, is_ours, width_limit
 from .record import CorpusError
 from .stats import Settings
-
-OURS = "spacy-spanner."  # how the names of our architectures begin
 
 
 def settings_from_config(path: Path) -> Settings:
@@ -27,10 +26,19 @@ def settings_from_config(path: Path) -> Settings:
     order = config.get("nlp", {}).get("pipeline", [])
     for name in sorted(components, key=lambda n: order.index(n) if n in order else len(order)):
         block = components[name]
-        model = block.get("model", {})
-        if str(model.get("@architectures", "")).startswith(OURS):
-            known = {field.name for field in fields(Settings)}
-            found = {**model, **block}
-            return replace(Settings(), **{k: found[k] for k in known if k in found})
+        if is_ours(block):
+            return read_settings(block, path)
     names = ", ".join(components) or "none"
     raise CorpusError(Errors.S026.format(path=path, names=names))
+
+
+def read_settings(block: Dict[str, Any], path: Path) -> Settings:
+    """The settings of a component block; the factory and the model are asked for what it omits."""
+    defaults = factory_defaults(block["factory"])[0] if "factory" in block else {}
+    found = {**defaults, **block}
+    try:
+        found["max_width"] = width_limit(block)
+    except ValueError as error:  # also of spaCy's validation
+        raise CorpusError(Errors.S029.format(path=path, reason=str(error).strip())) from error
+    known = {field.name: found.get(field.name) for field in fields(Settings)}
+    return replace(Settings(), **{k: v for k, v in known.items() if v is not None})

@@ -12,14 +12,14 @@ from torch import Tensor, nn
 
 from .tags import TagScheme, last_of_rows
 
-# Added to what is not allowed: nothing survives it, and unlike -inf it gives no NaN gradient.
+# Score of what is not allowed: large enough to rule it out, and unlike -inf without NaN gradients.
 FORBIDDEN = -1e4
 
 
 class CRF(nn.Module):
     """score = start[y1] + sum of emissions + sum of trans[y_t, y_t+1] + end[yn].
 
-    Moves that the scheme does not know as well-formed are forbidden ("IO" forbids none).
+    Transitions that are not well-formed in the scheme are forbidden ("IO" forbids none).
     """
 
     def __init__(self, scheme: TagScheme):
@@ -33,7 +33,7 @@ class CRF(nn.Module):
         """Start (K,), transition (K, K) and end (K,) scores with the forbidden ones filled in."""
         return (
             self.start.masked_fill(~self.scheme.starts, FORBIDDEN),
-            self.trans.masked_fill(~self.scheme.moves, FORBIDDEN),
+            self.trans.masked_fill(~self.scheme.transitions, FORBIDDEN),
             self.end.masked_fill(~self.scheme.ends, FORBIDDEN),
         )
 
@@ -83,9 +83,9 @@ class CRF(nn.Module):
         places, joins = self.scheme.places, self.scheme.joins
         order = _reverse_rows(mask)
         both = torch.stack([emissions, _take(emissions, order)])  # (2, B, L, K)
-        edges, moves = torch.stack([start, end])[:, None], torch.stack([trans, trans.T])
+        edges, both_trans = torch.stack([start, end])[:, None], torch.stack([trans, trans.T])
         # In both directions at once: half as many steps, each of which takes hardly longer.
-        forward, backward = _forward(both, edges, moves)  # (B, L, K) each
+        forward, backward = _forward(both, edges, both_trans)  # (B, L, K) each
         backward = _take(backward, order)
 
         _, begin, stop, label = spans.unbind(1)
@@ -119,8 +119,8 @@ class CRF(nn.Module):
     def _path_score(self, emissions: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
         start, trans, end = (score.to(emissions.dtype) for score in self.scores())
         emitted = emissions.gather(2, tags[..., None])[..., 0] * mask  # (B, L)
-        moved = trans[tags[:, :-1], tags[:, 1:]] * mask[:, 1:]
-        return start[tags[:, 0]] + emitted.sum(1) + moved.sum(1) + end[last_of_rows(tags, mask)]
+        stepped = trans[tags[:, :-1], tags[:, 1:]] * mask[:, 1:]
+        return start[tags[:, 0]] + emitted.sum(1) + stepped.sum(1) + end[last_of_rows(tags, mask)]
 
 
 def wide_dtype(x: Tensor) -> torch.dtype:
@@ -129,22 +129,42 @@ def wide_dtype(x: Tensor) -> torch.dtype:
 
 
 def _forward(emissions: Tensor, start: Tensor, trans: Tensor) -> Tensor:
-    """log of the sum over all paths up to and with token t that end in tag k, of rows that go on
+    """Log of the sum over all paths up to and with token t that end in tag k, of rows that go on
     through their padding.  (..., B, L, K)
 
     emissions (..., B, L, K), start (..., K) and trans (..., K, K) as they broadcast.
-
-    One matrix product a step: the sums are taken outside log space, scaled by their maximum.
     """
+    if emissions.device.type == "cpu":
+        alphas, is_exact = _scaled_sums(emissions, start, trans)
+        if is_exact:
+            return alphas
+    return _log_sums(emissions, start, trans)  # to ask a GPU would mean to wait for it
+
+
+def _log_sums(emissions: Tensor, start: Tensor, trans: Tensor) -> Tensor:
+    """As `_forward`, in log space all the way.  (..., B, L, K)"""
+    first, *others = emissions.unbind(-2)  # (..., B, K) each
+    steps = [start + first]
+    for emission in others:
+        paths = steps[-1].unsqueeze(-1) + trans.unsqueeze(-3)  # (..., B, K, K)
+        steps.append(paths.logsumexp(-2) + emission)
+    return torch.stack(steps, -2)
+
+
+def _scaled_sums(emissions: Tensor, start: Tensor, trans: Tensor) -> Tuple[Tensor, bool]:
+    """As `_forward`, several times faster: one matrix product a step, with sums outside log space,
+    scaled by their maximum. Also whether all are exact: a tag that can only be reached from tags
+    which are less probable by e^-700 or more has a sum of zero."""
     weights = trans.exp()
     tiny = torch.finfo(emissions.dtype).tiny
     first, *others = emissions.unbind(-2)  # (..., B, K) each
-    alphas = [start + first]
+    alphas, sums = [start + first], []
     for emission in others:
         peak = alphas[-1].detach().amax(-1, keepdim=True)
-        moved = ((alphas[-1] - peak).exp() @ weights).clamp(min=tiny).log()
-        alphas.append(moved + peak + emission)
-    return torch.stack(alphas, -2)
+        sums.append((alphas[-1] - peak).exp() @ weights)
+        alphas.append(sums[-1].clamp(min=tiny).log() + peak + emission)
+    lost = bool(sums) and bool((torch.stack([total.detach() for total in sums]) < tiny).any())
+    return torch.stack(alphas, -2), not lost
 
 
 def _reverse_rows(mask: Tensor) -> Tensor:

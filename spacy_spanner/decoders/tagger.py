@@ -93,21 +93,10 @@ class TagLayer(nn.Module):
 class Tagger(nn.Module):
     """One linear layer from token vectors (B, L, D) to tags, and a `TagLayer`."""
 
-    def __init__(
-        self,
-        *,
-        width: int,
-        n_labels: int,
-        scheme: str = "BIO",
-        kind: str = "softmax",
-        reduction: str = "mean",
-        legal: bool = False,
-    ):
+    def __init__(self, tags: TagLayer, *, width: int):
         super().__init__()
-        self.tags = TagLayer(
-            n_labels=n_labels, scheme=scheme, kind=kind, reduction=reduction, legal=legal
-        )
-        self.project = nn.Linear(width, self.tags.n_tags)
+        self.tags = tags
+        self.project = nn.Linear(width, tags.n_tags)
 
     def loss(
         self, x: Tensor, mask: Tensor, gold_flat: Tensor, known: Optional[Tensor] = None
@@ -124,7 +113,7 @@ def independent_span_scores(
     """The probability of each span (N, 4) if every tag is drawn on its own from the softmax: that
     of all tag sequences, ill-formed ones included, which read as exactly this entity.  (N,)
 
-    A first word is B, or I where nothing open stands before it; the last is E, or I where nothing
+    A first word is B, or I after a tag that does not continue; the last is E, or I where nothing
     after it continues; all between are I. One word may be any of these at once, or S.
     """
     probs = logits.softmax(2) * mask[..., None]
@@ -132,7 +121,7 @@ def independent_span_scores(
     begin, inside, end, single = (
         probs[..., scheme.block(p)] if p in scheme.prefixes else none for p in "BIES"
     )  # (B, L, C) each
-    # Nothing stands before the first word or after the last.
+    # Zero before the first word and after the last.
     open_before = F.pad(begin + inside, (0, 0, 1, 0))  # (B, L + 1, C), at t: token t - 1 is open
     continues = F.pad(inside + end, (0, 0, 0, 1))  # (B, L + 1, C)
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 _PLACES: Dict[str, Tuple[str, str, str, str]] = {
     "BIO": ("I", "I", "B", "B"),
     "BIOES": ("I", "E", "B", "S"),
-    "IO": ("I", "I", "I", "I"),  # type only: two neighbours of one type melt together
+    "IO": ("I", "I", "I", "I"),  # type only: adjacent entities of one type cannot be separated
 }
 
 
@@ -26,7 +26,7 @@ class TagScheme(nn.Module):
     """
 
     joins: Tensor  # (K, K) bool
-    moves: Tensor  # (K, K) bool: z may follow y in a well-formed sequence
+    transitions: Tensor  # (K, K) bool: z may follow y in a well-formed sequence
     starts: Tensor  # (K,) bool: may be the first tag of a row
     ends: Tensor  # (K,) bool: may be the last tag of a row
     places: Tensor  # (2, 2) int64: prefix number by (is first, is last)
@@ -48,7 +48,7 @@ class TagScheme(nn.Module):
         open_ = ~closes & torch.tensor("E" in self.prefixes)
         tables = {
             "joins": joins,
-            "moves": joins | (~open_[:, None] & ~inner[None]),
+            "transitions": joins | (~open_[:, None] & ~inner[None]),
             "starts": ~inner,
             "ends": ~open_,
             "places": torch.tensor([self.prefixes.index(p) for p in places]).view(2, 2),
@@ -67,9 +67,9 @@ class TagScheme(nn.Module):
 
     def well_formed(self, tags: Tensor, mask: Tensor) -> Tensor:
         """Which rows of tags (B, L) the scheme knows.  (B,) bool"""
-        moves = self.moves[tags[:, :-1], tags[:, 1:]] | ~mask[:, 1:]  # (B, L - 1)
+        legal = self.transitions[tags[:, :-1], tags[:, 1:]] | ~mask[:, 1:]  # (B, L - 1)
         edges = self.starts[tags[:, 0]] & self.ends[last_of_rows(tags, mask)]  # (B,)
-        return moves.all(1) & (edges | ~mask[:, 0])
+        return legal.all(1) & (edges | ~mask[:, 0])
 
     def spans_to_tags(self, spans: Tensor, shape: Tuple[int, int]) -> Tensor:
         """Tags of a flat table (N, 4) of spans that share no token.  (B, L)"""
@@ -104,7 +104,7 @@ class TagScheme(nn.Module):
 
 
 def last_of_rows(values: Tensor, mask: Tensor) -> Tensor:
-    """What stands at the last real token of each row (B, L, ...).  (B, ...)"""
+    """Value at each row's last unpadded token.  (B, L, ...) -> (B, ...)"""
     place = (mask.sum(1) - 1).clamp(min=0)  # (B,)
     return values[torch.arange(len(mask), device=mask.device), place]
 

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from ..contract import Gold
 from ..decoders.crf import FORBIDDEN
+from ..spans.pair_table import PairTable
 from .recurrent import make_lstm
 
 
@@ -38,15 +39,13 @@ class BiaffineScores(nn.Module):
 class Pointer(nn.Module):
     """From each word to the last word of the entity that it starts, or to the sentinel.
 
-    window: Longest segment, in words, that the segment vectors look at.
-    window_scope: "sum" bounds the sum of equation 10 only; "softmax" also bounds where the pointer
-        may point, so that starts of longer entities have no target and teach it nothing.
+    window: Longest segment, in words, that the segment vectors look at (equation 10); the pointer
+        itself may point further.
     """
 
-    def __init__(self, *, width: int, window: int, window_scope: str):
+    def __init__(self, *, width: int, window: int):
         super().__init__()
         self.window = window
-        self.window_scope = window_scope
         # As large as a state of the encoder, or it is slow to become the usual answer.
         self.sentinel = nn.Parameter(torch.empty(width).uniform_(-0.5, 0.5))
         self.decoder = make_lstm(width=width, hidden=width)
@@ -59,9 +58,7 @@ class Pointer(nn.Module):
         sentinel = self.sentinel.expand(x.shape[0], 1, -1)  # (B, 1, D)
         decoded = self.decoder(neighbour_sum(x))[0]  # (B, L, D)
         logits = self.scores(decoded, torch.cat([x, sentinel], dim=1))  # (B, L, L + 1)
-        allowed = span_table(mask)  # (B, L, L)
-        if self.window_scope == "softmax":
-            allowed = allowed & band(x.shape[1], self.window, x.device)
+        allowed = PairTable(x.shape[1], x.shape[1]).spans(mask)  # (B, L, L)
         return logits.masked_fill(~F.pad(allowed, (0, 1), value=True), FORBIDDEN).log_softmax(2)
 
     def segments(self, log_probs: Tensor, x: Tensor) -> Tensor:
@@ -69,7 +66,7 @@ class Pointer(nn.Module):
 
         The sum over the ends i of p(i | j) [h_j; h_i; h_i - h_j; h_i * h_j] needs only the mass
         and the mean state of the ends: no pair of words is ever built."""
-        probs = log_probs[:, :, :-1].exp() * band(x.shape[1], self.window, x.device)  # (B, L, L)
+        probs = log_probs[:, :, :-1].exp().tril(self.window - 1)  # (B, L, L)
         first = probs.sum(2, keepdim=True) * x  # (B, L, D)
         last = probs @ x  # (B, L, D)
         return torch.cat([first, last, last - first, last * x], dim=2)
@@ -77,9 +74,6 @@ class Pointer(nn.Module):
     def loss(self, log_probs: Tensor, mask: Tensor, gold: Gold) -> Tensor:
         """Equation 12: cross entropy, mean over the words of a row, then over the rows."""
         target, counted = pointer_targets(mask, gold)  # (B, L) each
-        if self.window_scope == "softmax":
-            place = torch.arange(mask.shape[1], device=mask.device)
-            counted = counted & ((target - place < self.window) | (target == mask.shape[1]))
         losses = F.nll_loss(log_probs.transpose(1, 2), target, reduction="none")  # (B, L)
         losses = torch.where(counted, losses, 0.0)
         per_row = losses.sum(1) / counted.sum(1).clamp(min=1)  # (B,)
@@ -108,15 +102,3 @@ def neighbour_sum(x: Tensor) -> Tensor:
     """Each word plus the words before and after it (equation 8); zeros beyond either end.
     (B, L, D), zero where padded"""
     return x + F.pad(x[:, :-1], (0, 0, 1, 0)) + F.pad(x[:, 1:], (0, 0, 0, 1))
-
-
-def span_table(mask: Tensor) -> Tensor:
-    """Whether words j..i are a segment of the row.  (B, L, L) bool"""
-    ordered = torch.ones(mask.shape[1], mask.shape[1], dtype=torch.bool, device=mask.device).triu()
-    return ordered & mask[:, None, :]
-
-
-def band(length: int, window: int, device: torch.device) -> Tensor:
-    """Whether words j..i are at most `window` words.  (L, L) bool"""
-    place = torch.arange(length, device=device)
-    return place[None, :] - place[:, None] < window

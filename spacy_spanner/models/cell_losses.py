@@ -5,7 +5,6 @@ Axes: B rows, C labels, L tokens, X columns, N gold cells.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Tuple
 
 import torch
@@ -13,37 +12,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import softplus
 
+from ..spans.pair_table import GoldCells
+
 SMALLEST_EXPONENT = -80.0  # of a float32 that is not yet denormal
-
-
-@dataclass
-class GoldCells:
-    """Where the gold is in a table (B, C, L, X)."""
-
-    row: Tensor  # (N,)
-    label: Tensor  # (N,)
-    first: Tensor  # (N,)
-    column: Tensor  # (N,) in range, also where `inside` is False
-    inside: Tensor  # (N,) bool: False for gold that the table cannot hold
-
-    def places(self, table: Tensor) -> Tensor:
-        """Where the cells stand in the flattened table.  (N,)"""
-        _, labels, length, columns = table.shape
-        return ((self.row * labels + self.label) * length + self.first) * columns + self.column
-
-    def logits(self, table: Tensor) -> Tensor:
-        return table.flatten().index_select(0, self.places(table))  # (N,)
-
-    def as_mask(self, table: Tensor) -> Tensor:
-        """The gold cells of the table.  (B, C, L, X) bool"""
-        rows, labels, length, columns = table.shape
-        # What is not inside goes to a column that is then cut off: no boolean indexing, no sync.
-        mask = torch.zeros(
-            (rows, labels, length, columns + 1), dtype=torch.bool, device=table.device
-        )
-        column = torch.where(self.inside, self.column, columns)
-        mask[self.row, self.label, self.first, column] = True
-        return mask[..., :columns]
 
 
 def multilabel_loss(
@@ -55,7 +26,7 @@ def multilabel_loss(
     sum_labels: Sum over labels, as for relations, instead of the mean.
     """
     group = gold.row * logits.shape[1] + gold.label  # (N,)
-    loss = _MultilabelLoss.apply(logits, candidates, gold.places(logits), group, gold.inside)
+    loss = _MultilabelLoss.apply(logits, candidates, gold.index(logits), group, gold.inside)
     return loss.sum(1).mean() if sum_labels else loss.mean()
 
 
@@ -103,8 +74,8 @@ class _MultilabelLoss(torch.autograd.Function):
 
 
 def lower_(table: Tensor, place: Tensor, inside: Tensor, value: float) -> None:
-    """Lower the cells at the given places (N,) to the value. Those that are not inside, which may
-    stand at the place of another, stay as they are."""
+    """Lower the cells at the given indices (N,) to the value. Those that are not inside, whose index
+    may be that of another cell, are left unchanged."""
     values = torch.where(inside, value, torch.inf).to(table.dtype)  # (N,)
     table.view(-1).scatter_reduce_(0, place, values, "amin")
 

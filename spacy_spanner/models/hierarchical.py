@@ -6,30 +6,29 @@ Axes: B rows (sentences), L tokens, D width, E width of word vectors, K tags.
 
 from __future__ import annotations
 
-from functools import partial
-from typing import List, Literal, Optional
+import math
+from typing import Any, Literal, Mapping, Optional
 
 import torch
-from spacy.tokens import Doc
-from thinc.api import Model
-from thinc.types import Floats2d
 from torch import Tensor, nn
 
-from ..bridge import SpanTableModel, span_table_model
-from ..contract import Decoded, Gold, SpanModule, Tokens
+from ..contract import KEYS, Cost, Decoded, Facts, Gold, SpanModule, StartsFromSample, Tokens
 from ..decoders.tagger import TagLayer
 from ..dropout import Dropout
-from ..errors import Errors
+from ..errors import check
+from .builder import architecture
 from .memory import WordMemory
 from .recurrent import BiLSTM
 from .sentence_context import LabelAttention, SentenceContext
 
+EVEN = "it must be even, half for each direction"
 
-class HierarchicalNER(SpanModule):
+
+class HierarchicalNER(SpanModule, StartsFromSample):
     """Token vectors x and a sentence vector s -> BiLSTM h, memory response r -> CRF of BIOES tags.
+    Token vectors must begin with the word vector."""
 
-    The options are those of `build_hierarchical_ner`.
-    """
+    contextual = True
 
     def __init__(
         self,
@@ -40,35 +39,46 @@ class HierarchicalNER(SpanModule):
         hidden_width: int = 256,
         sentence_width: int = 128,
         dropout: float = 0.5,
-        sentence_level: str = "label",
-        label_set: str = "types",
+        sentence_level: Literal["off", "mean", "label"] = "label",
         kernel: int = 3,
-        conv: str = "shared",
-        document_level: str = "cosine",
-        fusion: str = "hidden",
+        document_level: Literal["off", "dot", "scaled", "cosine"] = "cosine",
+        fusion: Literal["hidden", "logits"] = "hidden",
         mix: float = 0.7,
         memory_size: int = 500,
-        max_slots: Optional[int] = None,
-        memory_dtype: str = "float32",
+        max_slots: Optional[int] = 500_000,
+        memory_dtype: Literal["float32", "float16"] = "float32",
         read_singletons: bool = False,
         seed: int = 0,
-        reduction: str = "mean",
+        reduction: Literal["mean", "sum"] = "mean",
     ):
+        """
+        word_width: How many columns of a token vector are the word vector; None for all.
+        hidden_width: Width of the tagging BiLSTM, both directions.
+        sentence_width: Width of the sentence BiLSTM, both directions.
+        dropout: Of token vectors and of what the BiLSTMs give.
+        sentence_level: How word states are pooled to the sentence vector, or "off".
+        kernel: Words the attention's convolution sees at once; odd.
+        document_level: How the memory compares word vectors, or "off".
+        fusion: Mix states before the projection to tags, or logits of two projections.
+        mix: Weight of the token's own state; the memory weighs 1 - mix. Near 1 where training is short.
+        memory_size: Most slots that answer one word.
+        max_slots: Most slots of the memory, or None for one per training token.
+        memory_dtype: How the memory is stored; "float16" takes half the space.
+        read_singletons: Answer words that occur once in the training data in training as well.
+        seed: Of the choice among more than `memory_size` slots.
+        reduction: Mean or sum of the losses of the sentences.
+        """
         super().__init__(width=width, n_labels=n_labels, output_width=hidden_width)
         self.word_width = width if word_width is None else word_width
-        if self.word_width > width:
-            raise _refuse("word_width", word_width, f"the token vectors have width {width}")
-        self.label_set, self.fusion, self.mix = label_set, fusion, mix
+        reason = f"the token vectors have width {width}"
+        rules = [("word_width", self.word_width <= width, reason)]
+        check("HierarchicalNER", {"word_width": word_width}, rules)
+        self.fusion, self.mix = fusion, mix
         self.tags = TagLayer(n_labels=n_labels, scheme="BIOES", kind="crf", reduction=reduction)
         self.dropout = Dropout(dropout)
         self.sentence: Optional[SentenceContext] = None
         if sentence_level != "off":
-            attention = LabelAttention(
-                word_width=self.word_width,
-                n_labels=n_labels if label_set == "types" else self.tags.n_tags,
-                kernel=kernel,
-                conv=conv,
-            )
+            attention = LabelAttention(word_width=self.word_width, n_labels=n_labels, kernel=kernel)
             self.sentence = SentenceContext(
                 width=width,
                 hidden=sentence_width // 2,
@@ -93,14 +103,25 @@ class HierarchicalNER(SpanModule):
         if self.memory is not None and fusion == "logits":
             self.project_response = nn.Linear(hidden_width, self.tags.n_tags)
 
-    def learn_words(self, keys: Tensor, counts: Tensor) -> None:
-        if self.memory is not None:
-            self.memory.learn_words(keys.cpu().numpy(), counts.cpu().numpy())
-
-    def summary(self) -> List[str]:
-        if self.memory is None:
-            return []
-        return [f"memory of {len(self.memory.keys):,} slots, {self.memory.megabytes:.1f} MB"]
+    @classmethod
+    def facts(cls, options: Mapping[str, Any]) -> Facts:
+        rules = [
+            (name, options[name] is None or options[name] > 0, "it must be positive")
+            for name in ("word_width", "memory_size", "max_slots")
+        ]
+        rules += [
+            (name, options[name] > 0 and options[name] % 2 == 0, EVEN)
+            for name in ("hidden_width", "sentence_width")
+        ]
+        kernel = options["kernel"]
+        rules.append(("kernel", kernel > 0 and kernel % 2 == 1, "it must be odd, to have a middle"))
+        rules.append(("mix", 0 <= options["mix"] <= 1, "it must lie between 0 and 1"))
+        check("HierarchicalNER", options, rules)
+        return Facts(
+            flat=True,
+            needs_sentences=options["sentence_level"] != "off",
+            threshold=0.0,
+        )
 
     def prepare(self, tokens: Tokens, gold: Gold) -> None:
         """Start each label embedding from the mean word vector of its entities."""
@@ -109,11 +130,7 @@ class HierarchicalNER(SpanModule):
             return
         n_rows, length = tokens.mask.shape
         tags = self.tags.scheme.spans_to_tags(gold.flat, (n_rows, length))  # (B, L)
-        if self.label_set == "types":
-            chosen, labels = tags > 0, (tags - 1) % max(self.n_labels, 1)
-        else:
-            annotated = tokens.mask if gold.known is None else tokens.mask & gold.known
-            chosen, labels = (tags > 0) | annotated, tags
+        chosen, labels = tags > 0, (tags - 1) % max(self.n_labels, 1)
         words = tokens.x[..., : self.word_width]  # (B, L, E)
         attention.start_from(words[chosen], labels[chosen])
 
@@ -126,7 +143,8 @@ class HierarchicalNER(SpanModule):
         h = self.lstm(x, tokens.lengths)  # (B, L, D)
         if self.memory is None:
             return tokens.with_states(self.dropout(h))
-        r, answered = self.memory(words, h, tokens.keys, tokens.lengths)  # (B, L, D), (B, L)
+        keys = tokens.extras.get(KEYS)
+        r, answered = self.memory(words, h, keys, tokens.lengths)  # (B, L, D), (B, L)
         weight = 1 - (1 - self.mix) * answered[..., None].to(h.dtype)  # (B, L, 1)
         if self.fusion == "logits":
             return tokens.with_states(self.dropout(h), response=self.dropout(r), weight=weight)
@@ -161,99 +179,14 @@ class HierarchicalNER(SpanModule):
         read = 0 if self.memory is None else self.memory.most_read
         return length * (2 * self.width + 6 * self.output_width + read)
 
-    def padding(self, length: int) -> int:
-        return 4 * length
+    def cost(self) -> Cost:
+        return Cost(token=math.inf, step=4)
 
 
-def build_hierarchical_ner(
-    tok2vec: Optional[Model[List[Doc], List[Floats2d]]] = None,
-    word_width: Optional[int] = None,
-    hidden_width: int = 256,
-    sentence_width: int = 128,
-    dropout: float = 0.5,
-    sentence_level: Literal["off", "mean", "label"] = "label",
-    label_set: Literal["types", "tags"] = "types",
-    kernel: int = 3,
-    conv: Literal["shared", "full"] = "shared",
-    document_level: Literal["off", "dot", "scaled", "cosine"] = "cosine",
-    fusion: Literal["hidden", "logits"] = "hidden",
-    mix: float = 0.7,
-    memory_size: int = 500,
-    max_slots: Optional[int] = 500_000,
-    memory_dtype: Literal["float32", "float16"] = "float32",
-    read_singletons: bool = False,
-    seed: int = 0,
-    reduction: Literal["mean", "sum"] = "mean",
-    learn_rate_scale: float = 1.0,
-) -> SpanTableModel:
-    """A hierarchical tagger over token vectors that begin with the word vector.
-
-    tok2vec: Token vectors [word; characters ...], or None as a part of a bundle.
-    word_width: How many columns of a token vector are the word vector; None for all.
-    hidden_width: Width of the tagging BiLSTM, both directions.
-    sentence_width: Width of the sentence BiLSTM, both directions.
-    dropout: Of token vectors and of what the BiLSTMs give.
-    sentence_level: How the sentence vector sums up its words, or "off".
-    label_set: One label embedding for each entity type, or for each tag.
-    kernel: Words the attention's convolution sees at once; odd.
-    conv: One kernel for all labels, or one that mixes labels.
-    document_level: How the memory compares word vectors, or "off".
-    fusion: Mix states before the projection to tags, or logits of two projections.
-    mix: Weight of the token's own state; the memory weighs 1 - mix.
-    memory_size: Most slots that answer one word.
-    max_slots: Most slots of the memory, or None for one per training token.
-    memory_dtype: How the memory is stored.
-    read_singletons: Answer words that occur once in the training data in training as well.
-    seed: Of the choice among more than `memory_size` slots.
-    reduction: Mean or sum of the losses of the sentences.
-    learn_rate_scale: Multiplies the learning rate for this head.
-    """
-    checks = [
-        ("word_width", word_width, word_width is None or word_width > 0, "it must be positive"),
-        ("hidden_width", hidden_width, hidden_width > 0 and hidden_width % 2 == 0, EVEN),
-        ("sentence_width", sentence_width, sentence_width > 0 and sentence_width % 2 == 0, EVEN),
-        ("kernel", kernel, kernel > 0 and kernel % 2 == 1, "it must be odd, to have a middle"),
-        ("mix", mix, 0 <= mix <= 1, "it must lie between 0 and 1"),
-        ("memory_size", memory_size, memory_size > 0, "it must be positive"),
-        ("max_slots", max_slots, max_slots is None or max_slots > 0, "it must be positive"),
-    ]
-    for option, value, holds, reason in checks:
-        if not holds:
-            raise _refuse(option, value, reason)
-    maker = partial(
-        HierarchicalNER,
-        word_width=word_width,
-        hidden_width=hidden_width,
-        sentence_width=sentence_width,
-        dropout=dropout,
-        sentence_level=sentence_level,
-        label_set=label_set,
-        kernel=kernel,
-        conv=conv,
-        document_level=document_level,
-        fusion=fusion,
-        mix=mix,
-        memory_size=memory_size,
-        max_slots=max_slots,
-        memory_dtype=memory_dtype,
-        read_singletons=read_singletons,
-        seed=seed,
-        reduction=reduction,
-    )
-    return span_table_model(
-        tok2vec,
-        maker,
-        flat=True,
-        needs_keys=document_level != "off",
-        needs_sentences=sentence_level != "off",
-        threshold=0.0,
-        learn_rate_scale=learn_rate_scale,
-    )
-
-
-EVEN = "it must be even, half for each direction"
-
-
-def _refuse(option: str, value: object, reason: str) -> ValueError:
-    text = Errors.S003.format(name="HierarchicalNER", option=option, value=value, reason=reason)
-    return ValueError(text)
+build_hierarchical_ner = architecture(
+    HierarchicalNER,
+    removed={
+        "label_set": ("types", "there is one label embedding for each entity type"),
+        "conv": ("shared", "one kernel is shared by all labels (eq 6)"),
+    },
+)

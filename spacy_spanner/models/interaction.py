@@ -64,77 +64,34 @@ class Information:
         return [Mixture(attention @ part.shares, part.table) for part in self.parts]
 
 
-class QinLabels(nn.Module):
-    """Labels met by dot product (Qin et al. 2021): softmax(H E') E.
-
-    The rows of E are those of the sub-task's own classifier, where it has one; else a free table.
-    """
-
-    def __init__(self, *, width: int, n_labels: int, own_table: bool):
-        super().__init__()
-        self.table: Optional[nn.Parameter] = None
-        if own_table:
-            self.table = nn.Parameter(torch.randn(n_labels, width) * width**-0.5)
-
-    def forward(self, x: Tensor, classifier: Optional[Tensor] = None) -> Mixture:
-        """The mean label of each word as seen from its state (B, L, D)."""
-        table = classifier if self.table is None else self.table  # (M, D)
-        assert table is not None
-        return Mixture((x @ table.T).softmax(2), table)
-
-
-class LanLabels(nn.Module):
-    """Labels met by scaled dot product in several heads (Cui and Zhang 2019), added to the state.
-
-    Queries, keys and values pass a linear layer and a ReLU; the label vectors are a free table.
-    """
-
-    def __init__(self, *, width: int, n_labels: int, n_heads: int):
-        super().__init__()
-        self.n_heads = n_heads
-        self.table = nn.Parameter(torch.empty(n_labels, width).uniform_(-0.0025, 0.0025))
-        self.query = nn.Linear(width, width)
-        self.key = nn.Linear(width, width)
-        self.value = nn.Linear(width, width)
-
-    def forward(self, x: Tensor, classifier: Optional[Tensor] = None) -> Mixture:
-        """(B, L, D)"""
-        heads = (self.n_heads, -1)
-        queries = self.query(x).relu().unflatten(2, heads)  # (B, L, A, D / A)
-        keys = self.key(self.table).relu().unflatten(1, heads)  # (M, A, D / A)
-        values = self.value(self.table).relu().unflatten(1, heads)
-        logits = torch.einsum("blad,mad->blam", queries, keys) * keys.shape[2] ** -0.5
-        return Mixture(x + torch.einsum("blam,mad->blad", logits.softmax(3), values).flatten(2))
+def mean_label(x: Tensor, table: Tensor) -> Mixture:
+    """The mean label of each word as seen from its state (B, L, D), by dot product with the labels
+    (M, D): softmax(H E') E (Qin et al. 2021)."""
+    return Mixture((x @ table.T).softmax(2), table)
 
 
 class Interaction(nn.Module):
     """Boundary and type states, each with its labels and with what it finds in the other."""
 
-    def __init__(self, *, width: int, n_types: int, label_attention: str, n_heads: int):
+    def __init__(self, *, width: int):
         super().__init__()
-        n_boundaries = 5  # O, B, I, E, S: the pointer has no labels of its own
-        self.boundary_labels: Optional[nn.Module] = None
-        self.type_labels: Optional[nn.Module] = None
-        if label_attention == "qin":
-            self.boundary_labels = QinLabels(width=width, n_labels=n_boundaries, own_table=True)
-            self.type_labels = QinLabels(width=width, n_labels=n_types, own_table=False)
-        elif label_attention == "lan":
-            self.boundary_labels = LanLabels(width=width, n_labels=n_boundaries, n_heads=n_heads)
-            self.type_labels = LanLabels(width=width, n_labels=n_types, n_heads=n_heads)
-        enhanced = width if label_attention == "none" else 2 * width
-        self.output_width = 2 * enhanced
-        self.boundary_scores = BiaffineScores(query_width=enhanced, key_width=enhanced)
-        self.type_scores = BiaffineScores(query_width=enhanced, key_width=enhanced)
+        # Vectors of O, B, I, E and S: the pointer has no classifier whose rows would be its labels.
+        labels = nn.Parameter(torch.randn(5, width) * width**-0.5)
+        self.boundary_labels = nn.ParameterDict({"table": labels})
+        self.output_width = 4 * width
+        self.boundary_scores = BiaffineScores(query_width=2 * width, key_width=2 * width)
+        self.type_scores = BiaffineScores(query_width=2 * width, key_width=2 * width)
 
     def forward(
         self, boundary: Tensor, types: Tensor, mask: Tensor, classifier: Tensor
     ) -> Tuple[Information, Information]:
-        """Both after the interaction.  (B, L, D) each -> 2 or 4 vectors of each word, each"""
-        of_boundary, of_types = Information.of(boundary), Information.of(types)
-        if self.boundary_labels is not None and self.type_labels is not None:
-            of_boundary.parts.append(self.boundary_labels(boundary))
-            of_types.parts.append(self.type_labels(types, classifier))
-        boundary, types = of_boundary.vectors(), of_types.vectors()  # (B, L, D or 2 D)
+        """Both after the interaction, 4 vectors of each word.  (B, L, D) each
+
+        classifier: The rows (M, D) of the layer that scores types."""
+        labels = self.boundary_labels["table"]
+        of_boundary = Information([Mixture(boundary), mean_label(boundary, labels)])
+        of_types = Information([Mixture(types), mean_label(types, classifier)])
+        boundary, types = of_boundary.vectors(), of_types.vectors()  # (B, L, 2 D)
         from_types = of_types.seen_by(attend(self.boundary_scores(boundary, types), mask))
         from_boundary = of_boundary.seen_by(attend(self.type_scores(types, boundary), mask))
         return (
@@ -144,5 +101,5 @@ class Interaction(nn.Module):
 
 
 def attend(logits: Tensor, mask: Tensor) -> Tensor:
-    """Softmax over the real words of each row.  (B, L, L)"""
+    """Softmax over the unpadded words of each row.  (B, L, L)"""
     return logits.masked_fill(~mask[:, None, :], FORBIDDEN).softmax(2)

@@ -6,27 +6,25 @@ B rows, L tokens, W widths, D width, C labels, N gold spans, S sampled spans, K 
 from __future__ import annotations
 
 from functools import partial
-from typing import Dict, List, Literal, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import torch
-from spacy.tokens import Doc
-from thinc.api import Model
-from thinc.types import Floats2d
 from torch import Tensor
+from torch.nn import functional as F
 
-from ..bridge import SpanTableModel, span_table_model
-from ..contract import Decoded, Gold, SpanModule, Tokens, empty_decoded
-from ..errors import Errors
+from ..contract import Cost, Decoded, Facts, Gold, SpanModule, Tokens, empty_decoded
+from ..errors import check
+from ..spans.bands import band_mask
 from ..spans.geometry import adjust, apply_offsets, encode_offsets, iou, soft_weights
 from ..spans.matching import touches
-from ..spans.soft_nms import in_crossing, pad_by_row, soft_nms
+from ..spans.soft_nms import pad_by_row, soft_nms
+from .builder import architecture
 from .locate_and_label_sample import sample_seeds
 from .locate_and_label_stages import (
     Spans,
     SpanScorer,
     View,
     binary_focal,
-    class_focal,
     offset_loss,
     overlap_loss,
 )
@@ -42,7 +40,7 @@ class LocateAndLabel(SpanModule):
         *,
         width: int,
         n_labels: int,
-        seed_lengths: List[int],
+        seed_lengths: List[int] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],  # noqa: B006
         hidden_width: Optional[int] = None,
         dropout: float = 0.5,
         alpha1: float = 0.7,
@@ -53,9 +51,6 @@ class LocateAndLabel(SpanModule):
         negatives_per_row: int = 2,
         slots_per_gold: int = 24,
         filter_threshold: float = 1 / 6,
-        offset_activation: str = "none",
-        classifier_loss: str = "ce",
-        weigh_offsets: bool = False,
         filter_weight: float = 1.0,
         regressor_weight: float = 0.1,
         classifier_weight: float = 1.0,
@@ -64,8 +59,22 @@ class LocateAndLabel(SpanModule):
         use_filter: bool = True,
         use_regressor: bool = True,
         use_soft_nms: bool = True,
-        drop_crossing: bool = False,
     ):
+        """
+        seed_lengths: Widths of the seed spans; the regressor reaches a few tokens further. Fewer are
+            faster.
+        hidden_width: Of the scorers; null for the width of the token vectors.
+        dropout: On what the scorers read.
+        alpha1, alpha2: IoU from which a seed, and a moved span, counts as positive.
+        eta, gamma: Exponents of the weights (eq 11) and of the focal loss (eq 12).
+        negatives_per_positive, negatives_per_row: Seeds drawn as negatives; more of them raise
+            precision.
+        slots_per_gold: Most seeds of a batch for each of its gold spans; raise it with the negatives.
+        filter_threshold: Seeds that the filter scores lower are not classified; lower is slower.
+        filter_weight, regressor_weight, classifier_weight: Of the losses (eq 17).
+        nms_decay, nms_overlap: u and k of Soft-NMS (eq 18).
+        use_filter, use_regressor, use_soft_nms: Ablations.
+        """
         super().__init__(width=width, n_labels=n_labels)
         self.hidden = width if hidden_width is None else hidden_width
         scorer = partial(SpanScorer, width=width, hidden=self.hidden, dropout=dropout)
@@ -84,9 +93,6 @@ class LocateAndLabel(SpanModule):
             slots_per_gold=slots_per_gold,
         )
         self.filter_threshold = filter_threshold
-        self.offset_activation = offset_activation
-        self.class_gamma = gamma if classifier_loss == "focal" else 0.0
-        self.weigh_offsets = weigh_offsets
         self.loss_weights = {
             "filter": filter_weight,
             "offsets": regressor_weight,
@@ -94,11 +100,23 @@ class LocateAndLabel(SpanModule):
             "classifier": classifier_weight,
         }
         self.nms_decay, self.nms_overlap = nms_decay, nms_overlap
-        self.use_soft_nms, self.drop_crossing = use_soft_nms, drop_crossing
+        self.use_soft_nms = use_soft_nms
+
+    @classmethod
+    def facts(cls, options: Mapping[str, Any]) -> Facts:
+        lengths = options["seed_lengths"]
+        reason = "it needs at least one length, none under 1"
+        rules = [("seed_lengths", bool(lengths) and min(lengths) >= 1, reason)]
+        check("LocateAndLabel", options, rules)
+        return Facts()
+
+    @classmethod
+    def bound_width(cls, max_width: int) -> Dict[str, Any]:
+        return {"seed_lengths": list(range(1, max_width + 1))}
 
     def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
         """Eq 17, each term a mean over the spans it looks at."""
-        total = encoded.real.new_zeros(())
+        total = encoded.unpadded.new_zeros(())
         for name, (value, count) in self.loss_terms(encoded, gold).items():
             total = total + self.loss_weights[name] * value / count.clamp(min=1)
         return total
@@ -129,7 +147,7 @@ class LocateAndLabel(SpanModule):
             gold_start, gold_end = sample.gold[:, 1], sample.gold[:, 2]
             target = encode_offsets(sample.spans.start, sample.spans.end, gold_start, gold_end)
             losses = offset_loss(offsets, target.to(offsets.dtype))
-            terms["offsets"] = masked_sum(losses * weights if self.weigh_offsets else losses, learn)
+            terms["offsets"] = masked_sum(losses, learn)
             terms["overlap"] = masked_sum(overlap_loss(*moved, gold_start, gold_end), learn)
         overlap = iou(spans.start, spans.end, sample.gold[:, 1], sample.gold[:, 2])  # (S,)
         hit = overlap >= self.alpha2
@@ -137,7 +155,7 @@ class LocateAndLabel(SpanModule):
             legal = legal & (hit | ~touches(~gold.known, spans.row, spans.start, spans.end))
         classes = torch.where(hit, sample.gold[:, 3] + 1, 0)  # (S,)
         logits = view.inner(self.classifier, spans, view.pool(spans))  # (S, C + 1)
-        losses = class_focal(logits, classes, gamma=self.class_gamma)
+        losses = F.cross_entropy(logits, classes, reduction="none")
         terms["classifier"] = masked_sum(losses * weigh(overlap, threshold=self.alpha2), legal)
         return terms
 
@@ -161,13 +179,7 @@ class LocateAndLabel(SpanModule):
     def offsets(self, view: View, spans: Spans, pooled: Tensor) -> Tensor:
         """How far the regressor wants to move each boundary.  (K, 2)"""
         assert self.regressor is not None
-        offsets = view.outer(self.regressor, spans, pooled)
-        length = view.lengths[spans.row][:, None]  # (K, 1)
-        if self.offset_activation == "sigmoid_n":
-            return offsets.sigmoid() * length
-        if self.offset_activation == "tanh_n":
-            return offsets.tanh() * length
-        return offsets
+        return view.outer(self.regressor, spans, pooled)
 
     def decode(self, encoded: Tokens, thresholds: Tensor) -> Decoded:
         if self.n_labels == 0 or encoded.mask.numel() == 0:
@@ -191,10 +203,6 @@ class LocateAndLabel(SpanModule):
         """The spans to report of those classified; label -1 is no entity. Sorted by row."""
         keep = label >= 0
         spans, scores, label = spans.pick(keep), scores[keep], label[keep]
-        if self.drop_crossing:
-            place, filled = pad_by_row(spans.row, n_rows)  # (B, M)
-            keep = ~in_crossing(spans.start[place], spans.end[place], filled)[filled]
-            spans, scores, label = spans.pick(keep), scores[keep], label[keep]
         if self.use_soft_nms:
             # Scores only fall, and the lower never touch the higher: what is under every threshold
             # now has no part in the result.
@@ -215,21 +223,19 @@ class LocateAndLabel(SpanModule):
 
     def proposals(self, encoded: Tokens) -> Tensor:
         """Which spans of 1..W tokens the filter lets through.  (B, L, W) bool"""
-        x = encoded.x
-        widths = torch.arange(1, self.max_seed + 1, device=x.device)  # (W,)
-        ends = torch.arange(x.shape[1], device=x.device)[:, None] + widths  # (L, W)
-        inside = ends <= encoded.mask.sum(dim=1)[:, None, None]  # (B, L, W)
+        inside = band_mask(encoded.mask, self.max_seed)  # (B, L, W)
         if self.filter is None:
             return inside
-        return inside & (self.filter.band(x, self.max_seed).sigmoid() > self.filter_threshold)
+        logits = self.filter.band(encoded.x, self.max_seed)
+        return inside & (logits.sigmoid() > self.filter_threshold)
 
     def cells(self, length: int, max_width: Optional[int] = None) -> int:
         levels = length.bit_length()  # windows of 1, 2, 4, ... tokens, then the filter of one width
         return length * (levels * self.width + 4 * self.hidden)
 
-    def padding(self, length: int) -> int:
+    def cost(self) -> Cost:
         # In training only the choice of seeds looks at padding, so that batches stay whole.
-        return super().padding(length) * (20 if self.training else 1)
+        return Cost(token=0.05 if self.training else 1.0)
 
 
 def masked_sum(values: Tensor, mask: Tensor) -> Tuple[Tensor, Tensor]:
@@ -244,65 +250,12 @@ def distinct(spans: Spans, n_tokens: int) -> Spans:
     return Spans(key // (base * base), key // base % base, key % base)
 
 
-def build_locate_and_label(
-    tok2vec: Optional[Model[List[Doc], List[Floats2d]]] = None,
-    seed_lengths: List[int] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],  # noqa: B006
-    hidden_width: Optional[int] = None,
-    dropout: float = 0.5,
-    alpha1: float = 0.7,
-    alpha2: float = 1.0,
-    eta: float = 1.0,
-    gamma: float = 2.0,
-    negatives_per_positive: int = 5,
-    negatives_per_row: int = 2,
-    slots_per_gold: int = 24,
-    filter_threshold: float = 1 / 6,
-    offset_activation: Literal["none", "sigmoid_n", "tanh_n"] = "none",
-    classifier_loss: Literal["ce", "focal"] = "ce",
-    weigh_offsets: bool = False,
-    filter_weight: float = 1.0,
-    regressor_weight: float = 0.1,
-    classifier_weight: float = 1.0,
-    nms_decay: float = 0.9,
-    nms_overlap: float = 0.6,
-    use_filter: bool = True,
-    use_regressor: bool = True,
-    use_soft_nms: bool = True,
-    drop_crossing: bool = False,
-    learn_rate_scale: float = 1.0,
-) -> SpanTableModel:
-    """Locate and Label over any tok2vec. The score threshold of the paper is the component's."""
-    if not seed_lengths or min(seed_lengths) < 1:
-        reason = "it needs at least one length, none under 1"
-        raise ValueError(
-            Errors.S003.format(
-                name="locate_and_label", option="seed_lengths", value=seed_lengths, reason=reason
-            )
-        )
-    maker = partial(
-        LocateAndLabel,
-        seed_lengths=seed_lengths,
-        hidden_width=hidden_width,
-        dropout=dropout,
-        alpha1=alpha1,
-        alpha2=alpha2,
-        eta=eta,
-        gamma=gamma,
-        negatives_per_positive=negatives_per_positive,
-        negatives_per_row=negatives_per_row,
-        slots_per_gold=slots_per_gold,
-        filter_threshold=filter_threshold,
-        offset_activation=offset_activation,
-        classifier_loss=classifier_loss,
-        weigh_offsets=weigh_offsets,
-        filter_weight=filter_weight,
-        regressor_weight=regressor_weight,
-        classifier_weight=classifier_weight,
-        nms_decay=nms_decay,
-        nms_overlap=nms_overlap,
-        use_filter=use_filter,
-        use_regressor=use_regressor,
-        use_soft_nms=use_soft_nms,
-        drop_crossing=drop_crossing,
-    )
-    return span_table_model(tok2vec, maker, learn_rate_scale=learn_rate_scale)
+build_locate_and_label = architecture(
+    LocateAndLabel,
+    removed={
+        "offset_activation": ("none", "offsets are linear (eq 5)"),
+        "classifier_loss": ("ce", "the classifier learns by cross-entropy (eq 16)"),
+        "weigh_offsets": (False, "the offset term has no weights (eq 14)"),
+        "drop_crossing": (False, "spans are chosen by Soft-NMS alone (Algorithm 1)"),
+    },
+)

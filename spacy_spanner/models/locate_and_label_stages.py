@@ -95,7 +95,7 @@ class View:
     """Token vectors of a batch, prepared for looking at spans of them."""
 
     def __init__(self, tokens: Tokens):
-        self.x = tokens.real  # (T, D)
+        self.x = tokens.unpadded  # (T, D)
         self.rows = tokens.starts  # (B,)
         self.n_tokens = tokens.mask.shape[1]
         self.lengths = tokens.mask.sum(dim=1)  # (B,)
@@ -113,7 +113,7 @@ class View:
 
     def outer(self, scorer: SpanScorer, spans: Spans, pooled: Tensor) -> Tensor:
         """Scores from the word before, the word after and the pooled words of each span; at an
-        edge of the row its outermost word stands in.  (N, O)"""
+        edge of the row, its outermost word is used.  (N, O)"""
         base = self.rows[spans.row]  # (N,)
         before = (spans.start - 1).clamp(min=0)
         after = torch.minimum(spans.end, self.lengths[spans.row] - 1)
@@ -125,14 +125,6 @@ def binary_focal(logits: Tensor, positive: Tensor, *, gamma: float) -> Tensor:
     signed = torch.where(positive, logits, -logits)
     # In logs, so that a saturated score has a finite gradient for any gamma.
     return -F.logsigmoid(signed) * torch.exp(gamma * F.logsigmoid(-signed))
-
-
-def class_focal(logits: Tensor, target: Tensor, *, gamma: float) -> Tensor:
-    """Focal loss over classes; gamma 0 is cross-entropy.  (N, C + 1), (N,) -> (N,)"""
-    log_score = -F.cross_entropy(logits, target, reduction="none")  # (N,)
-    if gamma == 0:
-        return -log_score
-    return -log_score * (-torch.expm1(log_score)).clamp(min=1e-6).pow(gamma)
 
 
 def offset_loss(offsets: Tensor, gold_offsets: Tensor) -> Tensor:

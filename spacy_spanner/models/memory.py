@@ -6,13 +6,14 @@ R slots read for a word.
 
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple
 
 import numpy
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..contract import ReadsWords, Reports
 from .memory_index import Bucket, Found, MemoryIndex
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16}
@@ -53,7 +54,7 @@ class AnswerCache:
         return F.embedding(torch.from_numpy(found.words).to(self.answers.device), self.answers)
 
 
-class WordMemory(nn.Module):
+class WordMemory(nn.Module, ReadsWords, Reports):
     """Remembers the word vector (key) and the contextual state (value) of training tokens and
     answers a word with what it saw of the same word.
 
@@ -106,6 +107,9 @@ class WordMemory(nn.Module):
     def megabytes(self) -> float:
         stored = (self.keys, self.values)
         return (sum(t.numel() * t.element_size() for t in stored) + self.index.table.nbytes) / 1e6
+
+    def summary(self) -> List[str]:
+        return [f"memory of {len(self.keys):,} slots, {self.megabytes:.1f} MB"]
 
     def forward(
         self, vectors: Tensor, states: Tensor, keys: Optional[numpy.ndarray], lengths: Sequence[int]

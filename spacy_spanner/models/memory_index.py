@@ -28,7 +28,7 @@ class Found:
 
 @dataclass
 class Bucket:
-    """Words with about as many slots and about as many tokens, to be read in one go."""
+    """Words with similar numbers of slots and tokens, read as one padded batch."""
 
     slots: numpy.ndarray  # (U, R) int64
     n_slots: numpy.ndarray  # (U,) how many of them count
@@ -74,8 +74,8 @@ class MemoryIndex:
 
     def find(self, keys: numpy.ndarray, lengths: Sequence[int]) -> Found:
         """The tokens of rows of these lengths whose key (B, L) has slots."""
-        real = numpy.arange(keys.shape[1]) < numpy.asarray(lengths)[:, None]  # (B, L)
-        places = numpy.flatnonzero(real)
+        is_token = numpy.arange(keys.shape[1]) < numpy.asarray(lengths)[:, None]  # (B, L)
+        places = numpy.flatnonzero(is_token)
         wanted = keys.ravel()[places]
         words = numpy.searchsorted(self.table[WORD], wanted)
         words = numpy.minimum(words, self.table.shape[1] - 1)

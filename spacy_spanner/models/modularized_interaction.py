@@ -5,21 +5,17 @@ Axes: B rows, L tokens, D width of a BiLSTM's states, C labels.
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Dict, List, Literal, Optional
+import math
+from typing import Any, Dict, Mapping, Optional
 
 import torch
-from spacy.tokens import Doc
-from thinc.api import Model
-from thinc.types import Floats2d
 from torch import Tensor, nn
 
-from ..bridge import SpanTableModel, span_table_model
-from ..contract import Decoded, Gold, SpanModule, Tokens
-from ..decoders.tagger import Tagger
+from ..contract import Cost, Decoded, Facts, Gold, SpanModule, StartsFromSample, Tokens
+from ..decoders.tagger import Tagger, TagLayer
 from ..dropout import Dropout
-from ..errors import Errors
 from .boundary_pointer import Pointer
+from .builder import architecture
 from .interaction import Information, Interaction
 from .recurrent import BiLSTM
 
@@ -64,15 +60,10 @@ class Fusion(nn.Module):
         return self.dropout(self.mix(informed))
 
 
-class ModularizedInteraction(SpanModule):
-    """Three BiLSTMs over shared token vectors, two auxiliary tasks and a BIOES CRF over it all.
+class ModularizedInteraction(SpanModule, StartsFromSample):
+    """Three BiLSTMs over shared token vectors, two auxiliary tasks and a BIOES CRF over it all."""
 
-    hidden: Width of one direction of each BiLSTM.
-    dropout: On the token vectors, on the states of the two auxiliary BiLSTMs, on what the gates let
-        through and on what the tagger reads.
-    use_boundary, use_type, use_interaction: Ablations. The interaction needs both other modules;
-        without either of them this is a BiLSTM-CRF.
-    """
+    contextual = True
 
     def __init__(
         self,
@@ -82,9 +73,6 @@ class ModularizedInteraction(SpanModule):
         hidden: int = 100,
         dropout: float = 0.5,
         segment_window: int = 6,
-        window_scope: str = "sum",
-        label_attention: str = "qin",
-        label_heads: int = 5,
         use_boundary: bool = True,
         use_type: bool = True,
         use_interaction: bool = True,
@@ -92,6 +80,15 @@ class ModularizedInteraction(SpanModule):
         boundary_weight: float = 1.0,
         type_weight: float = 1.0,
     ):
+        """
+        hidden: Width of one direction of each BiLSTM.
+        dropout: On the token vectors, on the states of the two auxiliary BiLSTMs, on what the gates let
+            through and on what the tagger reads.
+        segment_window: Longest segment, in words, that the segment vectors look at.
+        use_boundary, use_type, use_interaction: Ablations. The interaction needs both other modules;
+            without either of them this is a BiLSTM-CRF.
+        ner_weight, boundary_weight, type_weight: Of the three losses (equation 13).
+        """
         super().__init__(width=width, n_labels=n_labels, output_width=2 * hidden)
         states = 2 * hidden
         self.dropout = Dropout(dropout)
@@ -103,19 +100,14 @@ class ModularizedInteraction(SpanModule):
         extra_widths: Dict[str, int] = {}
         if use_boundary:
             self.encoders["boundary"] = BiLSTM(width=width, hidden=hidden)
-            self.pointer = Pointer(width=states, window=segment_window, window_scope=window_scope)
+            self.pointer = Pointer(width=states, window=segment_window)
             extra_widths.update(boundary=states, segment=4 * states)
         if use_type:
             self.encoders["types"] = BiLSTM(width=width, hidden=hidden)
-            self.types = Tagger(width=states, n_labels=n_labels, scheme="IO", kind="crf")
+            self.types = Tagger(TagLayer(n_labels=n_labels, scheme="IO", kind="crf"), width=states)
             extra_widths["types"] = states
         if use_boundary and use_type and use_interaction:
-            self.interaction = Interaction(
-                width=states,
-                n_types=n_labels + 1,
-                label_attention=label_attention,
-                n_heads=label_heads,
-            )
+            self.interaction = Interaction(width=states)
             extra_widths.update(
                 boundary=self.interaction.output_width, types=self.interaction.output_width
             )
@@ -123,7 +115,12 @@ class ModularizedInteraction(SpanModule):
         self.fusion: Optional[Fusion] = None
         if extra_widths:
             self.fusion = Fusion(width=states, extra_widths=extra_widths, dropout=dropout)
-        self.tagger = Tagger(width=states, n_labels=n_labels, scheme="BIOES", kind="crf")
+        tags = TagLayer(n_labels=n_labels, scheme="BIOES", kind="crf")
+        self.tagger = Tagger(tags, width=states)
+
+    @classmethod
+    def facts(cls, options: Mapping[str, Any]) -> Facts:
+        return Facts(flat=True, threshold=0.0)
 
     def prepare(self, tokens: Tokens, gold: Gold) -> None:
         """Both taggers start from how often each tag occurs, and need not first learn that most
@@ -189,8 +186,8 @@ class ModularizedInteraction(SpanModule):
         tables = (self.pointer is not None) + 2 * (self.interaction is not None)  # (L, L) each
         return length * (tables * length + self.fused_width)
 
-    def padding(self, length: int) -> int:
-        return 2 * length  # steps cost little beside the gates
+    def cost(self) -> Cost:
+        return Cost(token=math.inf, step=2)  # steps cost little beside the gates
 
 
 def tag_log_frequencies(tagger: Tagger, mask: Tensor, gold: Gold) -> Tensor:
@@ -204,47 +201,12 @@ def tag_log_frequencies(tagger: Tagger, mask: Tensor, gold: Gold) -> Tensor:
     return (counts / counts.sum()).log().detach()
 
 
-def build_modularized_interaction(
-    tok2vec: Optional[Model[List[Doc], List[Floats2d]]] = None,
-    hidden: int = 100,
-    dropout: float = 0.5,
-    segment_window: int = 6,
-    window_scope: Literal["sum", "softmax"] = "sum",
-    label_attention: Literal["qin", "lan", "none"] = "qin",
-    label_heads: int = 5,
-    use_boundary: bool = True,
-    use_type: bool = True,
-    use_interaction: bool = True,
-    ner_weight: float = 1.0,
-    boundary_weight: float = 1.0,
-    type_weight: float = 1.0,
-    learn_rate_scale: float = 1.0,
-) -> SpanTableModel:
-    """The Modularized Interaction Network over any tok2vec."""
-    if label_attention == "lan" and 2 * hidden % label_heads != 0:
-        raise ValueError(
-            Errors.S003.format(
-                name="modularized_interaction",
-                option="label_heads",
-                value=label_heads,
-                reason=f"it must divide 2 * hidden = {2 * hidden}",
-            )
-        )
-    maker = partial(
-        ModularizedInteraction,
-        hidden=hidden,
-        dropout=dropout,
-        segment_window=segment_window,
-        window_scope=window_scope,
-        label_attention=label_attention,
-        label_heads=label_heads,
-        use_boundary=use_boundary,
-        use_type=use_type,
-        use_interaction=use_interaction,
-        ner_weight=ner_weight,
-        boundary_weight=boundary_weight,
-        type_weight=type_weight,
-    )
-    return span_table_model(
-        tok2vec, maker, flat=True, threshold=0.0, learn_rate_scale=learn_rate_scale
-    )
+QIN = "the attention to labels is a dot product with the rows of the classifier"
+build_modularized_interaction = architecture(
+    ModularizedInteraction,
+    removed={
+        "window_scope": ("sum", "`segment_window` bounds the sum of equation 10 alone"),
+        "label_attention": ("qin", QIN),
+        "label_heads": (5, QIN),
+    },
+)

@@ -6,15 +6,13 @@ given X = L and column j is token j; with a width, X is that width and column w 
 
 from __future__ import annotations
 
-from typing import Literal, Optional
+from typing import Any, Mapping, Optional
 
 import torch
 from torch import Tensor, nn
 
-from ..errors import Errors
-from ..spans.bands import band_products, band_view
-
-TypeInput = Literal["pointer", "hidden"]
+from ..errors import check
+from ..spans.bands import last_tokens, pair_products
 
 # Almost no pair is an entity, so logits start well below 0. Starting at 0, an untrained model would
 # find half of all pairs, which the evaluation before the first step would have to write down.
@@ -37,7 +35,7 @@ class TokenPairScorer(nn.Module):
 
 
 class PairScorer(TokenPairScorer):
-    """Global Pointer: an own query and key for each label."""
+    """Global Pointer: one query and key for each label."""
 
     def __init__(self, *, width: int, n_labels: int, head_size: int, use_rope: bool, scale: bool):
         super().__init__()
@@ -52,50 +50,35 @@ class PairScorer(TokenPairScorer):
     def pairs(self, per_token: Tensor, width: Optional[int] = None) -> Tensor:
         pairs = per_token.unflatten(-1, (self.n_labels, 2, self.head_size))
         pairs = pairs.permute(3, 0, 2, 1, 4)  # (2, B, C, L, H)
-        products = pair_products(pairs, width=width, use_rope=self.use_rope, scale=self.scale)
+        products = pointer_products(pairs, width=width, use_rope=self.use_rope, scale=self.scale)
         return products + self.bias[:, None, None]  # (B, C, L, X)
 
 
 class EfficientPairScorer(TokenPairScorer):
-    """Efficient Global Pointer: one query and key for all labels, which are told apart by a term
-    of their own for each end of the pair.
+    """Efficient Global Pointer: one query and key for all labels, with one term per label
+    for each end of the pair, computed from the unrotated query and key (eq 7)."""
 
-    type_input: "pointer" computes that term from the unrotated query and key (eq 7), "hidden" from
-        the token vector itself (eq 6).
-    """
-
-    def __init__(
-        self,
-        *,
-        width: int,
-        n_labels: int,
-        head_size: int,
-        use_rope: bool,
-        scale: bool,
-        type_input: TypeInput = "pointer",
-    ):
+    def __init__(self, *, width: int, n_labels: int, head_size: int, use_rope: bool, scale: bool):
         super().__init__()
         self.head_size = head_size
-        self.use_rope, self.scale, self.type_input = use_rope, scale, type_input
+        self.use_rope, self.scale = use_rope, scale
         self.project = lecun_linear(width, 2 * head_size)
-        self.types = lecun_linear(2 * head_size if type_input == "pointer" else width, 2 * n_labels)
+        self.types = lecun_linear(2 * head_size, 2 * n_labels)
         nn.init.constant_(self.types.bias, START_LOGIT)
 
     def per_token(self, x: Tensor) -> Tensor:
         projected = self.project(x)  # (..., 2 H)
-        types = self.types(projected if self.type_input == "pointer" else x) / 2  # (..., 2 C)
-        return torch.cat([projected, types], dim=-1)  # (..., 2 H + 2 C)
+        return torch.cat([projected, self.types(projected) / 2], dim=-1)  # (..., 2 H + 2 C)
 
     def pairs(self, per_token: Tensor, width: Optional[int] = None) -> Tensor:
         projected, types = per_token.tensor_split([2 * self.head_size], dim=-1)
         pairs = projected.unflatten(-1, (2, self.head_size)).permute(2, 0, 1, 3)  # (2, B, L, H)
-        products = pair_products(pairs, width=width, use_rope=self.use_rope, scale=self.scale)
+        products = pointer_products(pairs, width=width, use_rope=self.use_rope, scale=self.scale)
         first, last = types.transpose(1, 2).chunk(2, dim=1)  # (B, C, L) each
-        columns = last[:, :, None, :] if width is None else band_view(last, width)
-        return products[:, None] + first[..., None] + columns  # (B, C, L, X)
+        return products[:, None] + first[..., None] + last_tokens(last, width)  # (B, C, L, X)
 
 
-def pair_products(pairs: Tensor, *, width: Optional[int], use_rope: bool, scale: bool) -> Tensor:
+def pointer_products(pairs: Tensor, *, width: Optional[int], use_rope: bool, scale: bool) -> Tensor:
     """Products of queries and keys (2, ..., L, H) as (..., L, X)."""
     size = pairs.shape[-1] ** -0.25 if scale else 1.0  # of both, so that products have its square
     if use_rope:
@@ -103,20 +86,20 @@ def pair_products(pairs: Tensor, *, width: Optional[int], use_rope: bool, scale:
     elif scale:
         pairs = pairs * size
     q, k = pairs.unbind(0)  # (..., L, H)
-    return q @ k.transpose(-1, -2) if width is None else band_products(q, k, width)
+    return pair_products(q, k, width)
 
 
 def rotate(x: Tensor, size: float = 1.0) -> Tensor:
     """Rotary position embedding over the last two axes (L, H): channels 2m and 2m + 1 of position p
     turn by p * 10000^(-2m / H). The result is multiplied by `size`."""
+    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x  # as complex numbers need
     length, width = x.shape[-2:]
-    rates = 10000 ** (
-        -torch.arange(0, width, 2, device=x.device, dtype=x.dtype) / width
-    )  # (H / 2,)
-    angles = torch.arange(length, device=x.device, dtype=x.dtype)[:, None] * rates  # (L, H / 2)
+    channels = torch.arange(0, width, 2, device=x.device, dtype=wide.dtype)  # (H / 2,)
+    positions = torch.arange(length, device=x.device, dtype=wide.dtype)  # (L,)
+    angles = positions[:, None] * 10000 ** (-channels / width)  # (L, H / 2)
     turns = torch.polar(torch.full_like(angles, size), angles)
-    turned = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous()) * turns
-    return torch.view_as_real(turned).flatten(-2)
+    turned = torch.view_as_complex(wide.unflatten(-1, (-1, 2)).contiguous()) * turns
+    return torch.view_as_real(turned).flatten(-2).to(x.dtype)
 
 
 def lecun_linear(n_in: int, n_out: int) -> nn.Linear:
@@ -127,9 +110,12 @@ def lecun_linear(n_in: int, n_out: int) -> nn.Linear:
     return layer
 
 
-def check_sizes(*, head_size: int, use_rope: bool, max_width: Optional[int]) -> None:
+def check_pointer(name: str, options: Mapping[str, Any]) -> None:
     """Refuse options that no pointer can have."""
-    if head_size < 1 or (use_rope and head_size % 2):
-        raise ValueError(Errors.S009.format(head_size=head_size))
-    if max_width is not None and max_width < 1:
-        raise ValueError(Errors.S010.format(max_width=max_width))
+    size = options["head_size"]
+    even = "it must be positive, and even with `use_rope`, which turns pairs of channels"
+    rules = [("head_size", size > 0 and not (options["use_rope"] and size % 2), even)]
+    for option in ("max_width", "hidden_width"):
+        value = options.get(option)
+        rules.append((option, value is None or value > 0, "it must be positive, or null"))
+    check(name, options, rules)

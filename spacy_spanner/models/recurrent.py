@@ -44,7 +44,7 @@ def take_tokens(x: Tensor, index: Tensor) -> Tensor:
 
 
 def make_lstm(*, width: int, hidden: int) -> nn.LSTM:
-    """An LSTM in one direction, (B, L, D) -> (B, L, H), that starts out remembering.
+    """An LSTM in one direction, (B, L, D) -> (B, L, H).
 
     Each gate gets a Glorot-uniform input matrix and an orthogonal recurrent one; biases are zero,
     but one for the forget gate, so that gradients reach far back from the first step on.
@@ -57,6 +57,6 @@ def make_lstm(*, width: int, hidden: int) -> nn.LSTM:
         for gate in from_state.chunk(4):
             nn.init.orthogonal_(gate)
         bias.zero_()
-        bias[hidden : 2 * hidden] = 1.0  # the gates stand in the order input, forget, cell, output
+        bias[hidden : 2 * hidden] = 1.0  # the order of the gates is input, forget, cell, output
         other_bias.zero_()
     return lstm

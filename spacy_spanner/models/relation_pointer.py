@@ -7,32 +7,23 @@ starts, P pairs of spans.
 from __future__ import annotations
 
 from functools import partial
-from typing import List, Optional
+from typing import Any, Mapping, Optional
 
 import torch
-from spacy.tokens import Doc
-from thinc.api import Model
-from thinc.types import Floats2d
 from torch import Tensor
 
-from ..contract import Decoded, Gold, SpanModule, Tokens, empty_decoded
+from ..contract import Decoded, Facts, Gold, SpanModule, Tokens, empty_decoded
 from ..dropout import Dropout
-from ..relation_bridge import Links, RelationModel, relation_table_model
+from ..relation_bridge import Links, relation_table_model
+from .builder import architecture
 from .cell_losses import GoldCells, multilabel_loss
 from .global_pointer import GlobalPointer
-from .pointer_scorers import EfficientPairScorer, check_sizes
+from .pointer_scorers import EfficientPairScorer, check_pointer
 
 
 class RelationPointer(SpanModule):
     """Finds entities, and links the start of one to the start of another and the end to the end.
-
-    n_labels: Entity labels; with 0 there is no entity head, and the spans to link must be given.
-    n_relations: Relation labels.
-    use_rope: Rotary position embedding in the entity head; the links know no positions.
-    dropout: Of the token vectors that all three heads read.
-    sum_labels: Sum each loss over its labels, as in the paper's code, instead of the mean.
-    max_width: Widest entity to look at.
-    """
+    Without entity labels there is no entity head, and the spans to link must be given."""
 
     def __init__(
         self,
@@ -46,6 +37,14 @@ class RelationPointer(SpanModule):
         sum_labels: bool = True,
         max_width: Optional[int] = None,
     ):
+        """
+        head_size: Width of queries and keys; even where `use_rope` is set.
+        use_rope: Rotary position embedding in the entity head; links have none.
+        dropout: Of the token vectors that all three heads read.
+        sum_labels: Sum each of the three losses over its labels, as in the authors' code; otherwise
+            take the mean.
+        max_width: Widest entity to look at; null for no other bound than the component's.
+        """
         super().__init__(width=width, n_labels=n_labels)
         self.n_relations, self.sum_labels = n_relations, sum_labels
         self.dropout = Dropout(dropout)
@@ -55,11 +54,18 @@ class RelationPointer(SpanModule):
             self.entities = GlobalPointer(
                 width=width,
                 n_labels=n_labels,
-                make_scorer=partial(scorer, use_rope=use_rope),
+                efficient=True,
+                head_size=head_size,
+                use_rope=use_rope,
                 max_width=max_width,
             )
         self.starts = scorer(width=width, n_labels=n_relations, use_rope=False)
         self.ends = scorer(width=width, n_labels=n_relations, use_rope=False)
+
+    @classmethod
+    def facts(cls, options: Mapping[str, Any]) -> Facts:
+        check_pointer(cls.__name__, options)
+        return Facts(max_width=options["max_width"])
 
     def encode(self, tokens: Tokens) -> Tokens:
         return tokens.with_states(self.dropout(tokens.x))
@@ -140,33 +146,4 @@ def link_cells(
     return GoldCells(row, label, first, second, once & pairs[row, first, second])
 
 
-def build_relation_pointer(
-    tok2vec: Model[List[Doc], List[Floats2d]],
-    head_size: int = 64,
-    use_rope: bool = True,
-    dropout: float = 0.0,
-    sum_labels: bool = True,
-    max_width: Optional[int] = None,
-    learn_rate_scale: float = 1.0,
-) -> RelationModel:
-    """Entities and relations over any tok2vec.
-
-    head_size: Width of queries and keys; even where `use_rope` is set.
-    use_rope: Rotary position embedding in the entity head; links have none.
-    dropout: Of the token vectors that the heads read.
-    sum_labels: Sum each of the three losses over its labels; otherwise take the mean.
-    max_width: Widest entity to look at; null for all.
-    learn_rate_scale: Factor on the learning rate of the heads; about 20 over a transformer.
-    """
-    check_sizes(head_size=head_size, use_rope=use_rope, max_width=max_width)
-    maker = partial(
-        RelationPointer,
-        head_size=head_size,
-        use_rope=use_rope,
-        dropout=dropout,
-        sum_labels=sum_labels,
-        max_width=max_width,
-    )
-    return relation_table_model(
-        tok2vec, maker, max_width=max_width, learn_rate_scale=learn_rate_scale
-    )
+build_relation_pointer = architecture(RelationPointer, build=relation_table_model)

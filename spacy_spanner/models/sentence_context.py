@@ -18,50 +18,38 @@ from .recurrent import BiLSTM
 
 
 class LabelAttention(nn.Module):
-    """How much each word counts: cosines to label embeddings, convolved over neighbouring words,
-    the best label, softmax over the words.
+    """How much each word counts: cosines to label embeddings, convolved over neighbouring words by
+    one kernel for all labels (eq. 6), the best label, softmax over the words."""
 
-    conv: "shared" for one kernel for all labels and a bias for each (eq. 6); "full" for a
-        convolution that mixes labels, with ReLU.
-    """
-
-    def __init__(self, *, word_width: int, n_labels: int, kernel: int = 3, conv: str = "shared"):
+    def __init__(self, *, word_width: int, n_labels: int, kernel: int = 3):
         super().__init__()
         bound = (3 / word_width) ** 0.5
         self.labels = nn.Parameter(torch.empty(n_labels, word_width).uniform_(-bound, bound))
-        self.is_shared = conv == "shared"
-        if self.is_shared:
-            # Starts as a moving average: a random kernel could favour words unlike any label.
-            self.kernel = nn.Parameter(torch.full((1, 1, kernel), 1 / kernel))
-            self.bias = nn.Parameter(torch.zeros(n_labels, 1))
-        else:
-            self.mix = nn.Conv1d(n_labels, n_labels, kernel, padding=kernel // 2)
+        # Starts as a moving average: a random kernel could favour words unlike any label.
+        self.kernel = nn.Parameter(torch.full((1, 1, kernel), 1 / kernel))
+        self.bias = nn.Parameter(torch.zeros(n_labels, 1))
 
     def forward(self, words: Tensor, mask: Tensor) -> Tensor:
         """The weights of the words (B, L, E); each row sums to one.  (B, L)"""
         cosines = unit(words) @ unit(self.labels).T  # (B, L, P)
         cosines = cosines.masked_fill(~mask[..., None], 0.0).transpose(1, 2)  # (B, P, L)
-        if self.is_shared:
-            padding = self.kernel.shape[2] // 2
-            alone = F.conv1d(cosines.flatten(0, 1)[:, None], self.kernel, padding=padding)
-            found = alone.view(cosines.shape) + self.bias  # (B, P, L)
-        else:
-            found = self.mix(cosines).relu()  # (B, P, L)
-        best = found.amax(1)  # (B, L)
+        padding = self.kernel.shape[2] // 2
+        convolved = F.conv1d(cosines.flatten(0, 1)[:, None], self.kernel, padding=padding)
+        best = (convolved.view(cosines.shape) + self.bias).amax(1)  # (B, L)
         # Not -inf: a row without tokens must not give NaN.
         return best.masked_fill(~mask, torch.finfo(best.dtype).min).softmax(1) * mask
 
     @torch.no_grad()
     def start_from(self, words: Tensor, labels: Tensor) -> None:
         """Set each label embedding to the mean of its words; (n, E) words of labels (n,). Labels
-        without words stay as they are."""
+        without words are left unchanged."""
         total = torch.zeros_like(self.labels).index_add_(0, labels, words.to(self.labels.dtype))
         n_words = labels.bincount(minlength=len(self.labels))[:, None]  # (P, 1)
         self.labels.copy_(torch.where(n_words > 0, total / n_words.clamp(min=1), self.labels))
 
 
 class SentenceContext(nn.Module):
-    """A BiLSTM of its own, summed up by `attention` or, without one, by the mean of its words."""
+    """A separate BiLSTM, its states averaged by `attention` or, without one, evenly."""
 
     def __init__(
         self, *, width: int, hidden: int, dropout: float, attention: Optional[LabelAttention]

@@ -6,24 +6,19 @@ Axes: B rows, L tokens, W widths, D width, C labels, K = C + 1 classes (0 is non
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-from typing import Dict, List, Literal, Optional, Tuple
+from typing import Any, Dict, Literal, Mapping, Optional, Tuple
 
 import torch
-from spacy.tokens import Doc
-from thinc.api import Model
-from thinc.types import Floats2d
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..bridge import SpanTableModel, span_table_model
-from ..contract import Decoded, Gold, SpanModule, Tokens
+from ..contract import Decoded, Facts, Gold, SpanModule, Tokens
 from ..dropout import Dropout
-from ..errors import Errors
-from ..spans.bands import all_known, band_mask, band_view
-from ..spans.masks import clear_spans
+from ..errors import check
+from ..spans.bands import all_known, band_mask, band_view, clear_spans
 from ..spans.pooling import project_band_max
 from ..spans.sampling import sample_rows
+from .builder import architecture
 
 N_LENGTHS = 100  # rows of the length table; longer spans share the last one
 
@@ -56,21 +51,40 @@ class SpanNER(SpanModule):
         width: int,
         n_labels: int,
         max_width: int = 10,
-        representation: str = "hybrid",
+        representation: Literal["boundary", "pooling", "hybrid"] = "hybrid",
         max_negatives: int = 100,
         length_width: int = 25,
-        context: str = "max",
         dropout: float = 0.1,
     ):
+        """
+        max_width: The widest span, in tokens, that is looked at when predicting; one that holds 99 %
+            of the gold spans is wide enough.
+        representation: Parts of the span vector: "boundary" (first and last token), "pooling" (max
+            over the tokens, and the context: the sentence) or "hybrid" (all of them); each with the
+            length.
+        max_negatives: How many spans that are not gold are drawn per sentence and update.
+        length_width: Width of the length embedding.
+        dropout: On each part of the span vector.
+        """
         super().__init__(width=width, n_labels=n_labels)
         self.max_width = max_width
         self.max_negatives = max_negatives
-        self.context = context
         self.parts = PARTS[representation]
         self.sizes = [length_width if part == "length" else width for part in self.parts]
         self.dropout = Dropout(dropout)
         self.lengths = nn.Embedding(N_LENGTHS, length_width)
         self.classify = nn.Linear(sum(self.sizes), n_labels + 1)
+
+    @classmethod
+    def facts(cls, options: Mapping[str, Any]) -> Facts:
+        least = {"max_width": 1, "length_width": 1, "max_negatives": 0}
+        rules = [(o, options[o] >= n, f"it must be at least {n}") for o, n in least.items()]
+        check("SpanNER", options, rules)
+        return Facts(
+            max_width=options["max_width"],
+            needs_sentences="context" in PARTS[options["representation"]],
+            threshold=0.0,
+        )
 
     def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
         """Cross entropy, mean over all gold spans and the sampled negatives of the batch."""
@@ -168,63 +182,17 @@ class SpanNER(SpanModule):
         """What the vector of the sentence adds to each of its tokens.  (B, L, K), or (B, 1, K)
         where each row is one sentence"""
         if tokens.sentences is None:
-            return F.linear(self._drop_channels(self._pool(tokens.x, tokens.mask)), weights)
-        pooled = self._pool(tokens.sentences.split(tokens.x), tokens.sentences.mask)  # (S, 1, D)
+            return F.linear(self._drop_channels(max_of_rows(tokens.x, tokens.mask)), weights)
+        pooled = max_of_rows(tokens.sentences.split(tokens.x), tokens.sentences.mask)  # (S, 1, D)
         return tokens.sentences.spread(F.linear(self._drop_channels(pooled), weights)[:, 0])
 
-    def _pool(self, x: Tensor, mask: Tensor) -> Tensor:
-        """One vector of each row.  (B, L, D), (B, L) -> (B, 1, D)"""
-        outside = ~mask[..., None]
-        if self.context == "max":
-            return x.masked_fill(outside, torch.finfo(x.dtype).min).amax(1, keepdim=True)
-        n_tokens = mask.sum(1).clamp(min=1)[:, None, None]
-        return x.masked_fill(outside, 0.0).sum(1, keepdim=True) / n_tokens
+
+def max_of_rows(x: Tensor, mask: Tensor) -> Tensor:
+    """The maximum over the tokens of each row.  (B, L, D), (B, L) -> (B, 1, D)"""
+    return x.masked_fill(~mask[..., None], torch.finfo(x.dtype).min).amax(1, keepdim=True)
 
 
-def build_span_ner(
-    tok2vec: Optional[Model[List[Doc], List[Floats2d]]] = None,
-    max_width: int = 10,
-    representation: Literal["boundary", "pooling", "hybrid"] = "hybrid",
-    max_negatives: int = 100,
-    length_width: int = 25,
-    context: Literal["max", "mean"] = "max",
-    dropout: float = 0.1,
-    learn_rate_scale: float = 1.0,
-) -> SpanTableModel:
-    """SpanNER as an architecture.
-
-    tok2vec: Token vectors, or None where it is a part of another architecture.
-    max_width: The widest span, in tokens, that is looked at when predicting.
-    representation: Parts of the span vector: "boundary" (first and last token), "pooling" (max over
-        the tokens, and the context: the sentence) or "hybrid" (all of them); each with the length.
-    max_negatives: How many spans that are not gold are drawn per sentence and update.
-    length_width: Width of the length embedding.
-    context: The vector of the sentence, "max" or "mean" over its tokens.
-    dropout: On each part of the span vector.
-    learn_rate_scale: Multiplies the learning rate for this head alone.
-    """
-    checks = [("max_width", max_width, 1), ("length_width", length_width, 1)]
-    for option, value, least in [*checks, ("max_negatives", max_negatives, 0)]:
-        if value < least:
-            reason = f"it must be at least {least}"
-            raise ValueError(
-                Errors.S003.format(name="SpanNER", option=option, value=value, reason=reason)
-            )
-    maker = partial(
-        SpanNER,
-        max_width=max_width,
-        representation=representation,
-        max_negatives=max_negatives,
-        length_width=length_width,
-        context=context,
-        dropout=dropout,
-    )
-    return span_table_model(
-        tok2vec,
-        maker,
-        flat=False,
-        max_width=max_width,
-        needs_sentences="context" in PARTS[representation],
-        threshold=0.0,
-        learn_rate_scale=learn_rate_scale,
-    )
+build_span_ner = architecture(
+    SpanNER,
+    removed={"context": ("max", "the context is the maximum over the tokens of the sentence")},
+)

@@ -14,16 +14,13 @@ from spacy.training import Example, validate_examples
 from thinc.api import Model, Optimizer, set_dropout_rate
 
 from ..batch import START, RowGold, Rows, SpanBatch
-from ..errors import Errors, Warnings
-from ..words import word_keys
+from ..errors import Errors, Rule, Warnings, check
 from .gold import span_keys
 from .rows import cut_rows
 from .seen import NOTHING, REACH, SPAN, UNKNOWN, learn_from, limit, row_sizes
 
 OUTPUTS = ("spans", "ents", "both")
 PROBABILITY = "it must be a probability from 0 to 1"
-
-Check = Tuple[str, bool, str]  # an option, whether its value is possible, and what would be
 
 
 class TablePipe(TrainablePipe):
@@ -49,7 +46,7 @@ class TablePipe(TrainablePipe):
     def _report(self, counts: Any) -> None:
         raise NotImplementedError
 
-    def _check_settings(self, checks: List[Check]) -> None:
+    def _check_settings(self, rules: List[Rule]) -> None:
         """Refuse a model or a setting that cannot work, with what to change."""
         if self.model.name != self.model_name:
             raise ValueError(Errors.S008.format(name=self.name))
@@ -62,10 +59,7 @@ class TablePipe(TrainablePipe):
             ("max_cells", cfg["max_cells"] > 0, "it must be positive"),
             ("spans_key", cfg["spans_key"] != cfg["ents_key"], "it must differ from `ents_key`"),
         ]
-        for option, holds, reason in [*checks, *common]:
-            if not holds:
-                values = {"option": option, "value": cfg[option], "reason": reason}
-                raise ValueError(Errors.S003.format(name=self.name, **values))
+        check(self.name, cfg, [*rules, *common])
 
     def update(
         self,
@@ -149,7 +143,6 @@ class TablePipe(TrainablePipe):
 
     def _batch(self, docs: List[Doc], rows: Rows, gold: Optional[RowGold] = None) -> SpanBatch:
         cfg = self.cfg
-        keys = list(word_keys(docs)) if self.model.attrs.get("needs_keys") else None
         return SpanBatch(
             docs,
             rows,
@@ -158,7 +151,6 @@ class TablePipe(TrainablePipe):
             max_width=self._max_width(),
             max_reach=limit(cfg["seen"], REACH, cfg["width_factor"]),
             gold=gold,
-            keys=keys,
         )
 
     def _rows(self, docs: List[Doc], window: int, overlap: int, join: Any = 0.0) -> Rows:

@@ -1,13 +1,21 @@
-"""The factories. Imported whenever a pipeline is made, so nothing here imports a model."""
+"""The factories. Imported whenever a pipeline is made, so nothing here imports a model.
+
+The settings of a factory, with their types and defaults, are those of its component's `__init__`.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Type, get_type_hints
 
 from spacy.language import Language
-from thinc.api import Model
+from thinc.api import Config, Model
 
+from .base import TablePipe
 from .component import SpanTablePipe
+
+SYSTEMS = Path(__file__).parent.parent / "configs" / "systems"
 
 # A small encoder of its own, so that `nlp.add_pipe(factory)` works bare.
 TOK2VEC = {
@@ -21,96 +29,73 @@ TOK2VEC = {
     "subword_features": True,
 }
 
-SETTINGS = {
-    "spans_key": "sc",
-    "ents_key": "ents",
-    "threshold": None,
-    "temperature": 1.0,
-    "overlaps": "best",
-    "window": 256,
-    "overlap": 64,
-    "pack_sentences": True,
-    "join_training": 0.5,
-    "width_factor": 2.0,
-    "max_cells": 4_000_000,
-    "scorer": {"@scorers": "spacy-spanner.span_table_scorer.v1"},
-}
-
 SPANS_WEIGHTS = {"spans_sc_f": 1.0, "spans_sc_p": 0.0, "spans_sc_r": 0.0, "spans_sc_per_type": None}
 ENTS_WEIGHTS = {"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None}
 
 
-def entity_factory(
-    factory: str, architecture: str, *, output: str, **changes: Any
-) -> Callable[..., SpanTablePipe]:
-    """Register a factory. `changes` are settings that differ from the common ones."""
-    model = {"@architectures": f"spacy-spanner.{architecture}.v1", "tok2vec": dict(TOK2VEC)}
-    assigns = {
-        "spans": ["doc.spans"],
-        "ents": ["doc.ents", "token.ent_iob", "token.ent_type", "doc.spans"],
-    }
+def register(
+    factory: str,
+    pipe: Type[TablePipe],
+    *,
+    architecture: str,
+    scorer: str,
+    assigns: List[str],
+    weights: Dict[str, Any],
+    **changes: Any,
+) -> Callable[..., TablePipe]:
+    """Register the factory of a component. `changes` are defaults that differ from those of its
+    `__init__`."""
+    hints = get_type_hints(pipe.__init__)
+    own = signature(pipe.__init__).parameters.values()
+    settings = [p.replace(annotation=hints[p.name]) for p in own if p.kind is p.KEYWORD_ONLY]
+    kind = Parameter.POSITIONAL_OR_KEYWORD
+    given = {"nlp": Language, "name": str, "model": Model}
+    first = [Parameter(name, kind, annotation=hint) for name, hint in given.items()]
 
-    # The hints are simple because spaCy validates config blocks strictly.
-    def make(
-        nlp: Language,
-        name: str,
-        model: Model,
-        output: str,
-        spans_key: str,
-        ents_key: str,
-        threshold: Optional[float],
-        temperature: float,
-        overlaps: str,
-        window: int,
-        overlap: int,
-        pack_sentences: bool,
-        join_training: float,
-        width_factor: Optional[float],
-        max_cells: int,
-        scorer: Optional[Callable],
-    ) -> SpanTablePipe:
-        return SpanTablePipe(
-            nlp.vocab,
-            model,
-            name,
-            output=output,
-            spans_key=spans_key,
-            ents_key=ents_key,
-            threshold=threshold,
-            temperature=temperature,
-            overlaps=overlaps,
-            window=window,
-            overlap=overlap,
-            pack_sentences=pack_sentences,
-            join_training=join_training,
-            width_factor=width_factor,
-            max_cells=max_cells,
-            scorer=scorer,
-        )
+    def make(nlp: Language, name: str, model: Model, **values: Any) -> TablePipe:
+        return pipe(nlp.vocab, model, name, **values)
 
-    defaults: Dict[str, Any] = {"model": model, "output": output, **SETTINGS, **changes}
-    assigned: List[str] = assigns[output]
+    # spaCy validates a config block by this signature and fills in the default config.
+    no_defaults = [p.replace(default=Parameter.empty) for p in settings]
+    make.__annotations__ = {p.name: p.annotation for p in [*first, *settings]}
+    vars(make)["__signature__"] = Signature([*first, *no_defaults], return_annotation=pipe)
+    defaults: Dict[str, Any] = {p.name: p.default for p in settings}
+    defaults["model"] = {"@architectures": architecture, "tok2vec": dict(TOK2VEC)}
+    defaults["scorer"] = {"@scorers": scorer}
     return Language.factory(
         factory,
-        assigns=assigned,
-        default_config=defaults,
-        default_score_weights=SPANS_WEIGHTS if output == "spans" else ENTS_WEIGHTS,
+        assigns=assigns,
+        default_config={**defaults, **changes},
+        default_score_weights=weights,
         func=make,
     )
 
 
-make_global_pointer = entity_factory("global_pointer", "GlobalPointer", output="spans")
-make_efficient_global_pointer = entity_factory(
-    "efficient_global_pointer", "EfficientGlobalPointer", output="spans"
-)
-make_locate_and_label = entity_factory("locate_and_label", "LocateAndLabel", output="spans")
-make_modularized_interaction = entity_factory(
-    "modularized_interaction", "ModularizedInteraction", output="ents"
-)
-make_seq_ner = entity_factory("seq_ner", "SeqNER", output="ents")
-make_span_ner = entity_factory("span_ner", "SpanNER", output="ents")
-make_bundled_ner = entity_factory("bundled_ner", "BundledNER", output="ents")
-# Its sentence vector and its memory are of sentences, so it takes them one by one.
-make_hierarchical_ner = entity_factory(
-    "hierarchical_ner", "HierarchicalNER", output="ents", pack_sentences=False
-)
+def entity_factory(
+    factory: str, architecture: str, *, output: str = "spans", **changes: Any
+) -> Callable[..., TablePipe]:
+    """Register a factory of the entity component for an architecture."""
+    ents = ["doc.ents", "token.ent_iob", "token.ent_type", "doc.spans"]
+    return register(
+        factory,
+        SpanTablePipe,
+        architecture=architecture,
+        scorer="spacy-spanner.span_table_scorer.v1",
+        assigns=["doc.spans"] if output == "spans" else ents,
+        weights=SPANS_WEIGHTS if output == "spans" else ENTS_WEIGHTS,
+        output=output,
+        **changes,
+    )
+
+
+def __getattr__(name: str) -> Callable[..., TablePipe]:
+    """`make_<system>`, as entry points name it, from the config file of the system: its architecture,
+    and defaults of the factory that differ from the component's."""
+    system = name.removeprefix("make_")
+    path = SYSTEMS / f"{system}.cfg"
+    if system == name or not path.exists():
+        raise AttributeError(name)
+    overlay = Config().from_disk(path, interpolate=False)
+    architecture = overlay["component"]["model"]["@architectures"]
+    globals()[name] = entity_factory(system, architecture, **overlay.get("defaults", {}))
+    return globals()[name]

@@ -5,13 +5,26 @@ Axes: B rows, C labels, L tokens, W widths, D width. Column w of token i is the 
 
 from __future__ import annotations
 
+from typing import Optional
+
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 
+def pair_products(q: Tensor, k: Tensor, width: Optional[int]) -> Tensor:
+    """Dot products of all pairs of tokens (..., L, L) or, with a width, of a band (..., L, W)."""
+    return q @ k.transpose(-1, -2) if width is None else band_products(q, k, width)
+
+
+def last_tokens(x: Tensor, width: Optional[int]) -> Tensor:
+    """Values of tokens (..., L) at the last token of each pair: (..., 1, L), to be broadcast over
+    the starts, or, with a width, of a band (..., L, W)."""
+    return x[..., None, :] if width is None else band_view(x, width)
+
+
 def band_products(q: Tensor, k: Tensor, width: int) -> Tensor:
-    """Dot products q[i] . k[i + w] for w < width; garbage beyond the last token.  (..., L, W)
+    """Dot products q[i] . k[i + w] for w < width; undefined beyond the last token.  (..., L, W)
 
     Blocks of `width` queries meet the two blocks of keys they can reach: the work and the memory are
     twice the band, not the square of the length.
@@ -37,7 +50,7 @@ def band_view(x: Tensor, width: int) -> Tensor:
 
 
 def band_mask(mask: Tensor, width: int) -> Tensor:
-    """Which spans lie on real tokens only; `mask` (B, L) is a prefix of each row.  (B, L, W)"""
+    """Which spans lie on unpadded tokens only; `mask` (B, L) is a prefix of each row.  (B, L, W)"""
     return band_view(mask.to(torch.uint8), width).bool()
 
 
@@ -46,3 +59,13 @@ def all_known(known: Tensor, width: int) -> Tensor:
     unknown = pad((~known).cumsum(1), (1, 0))  # (B, L + 1): unknown tokens before each position
     past_end = pad(unknown[:, 1:], (0, width - 1), value=0)  # (B, L + W - 1)
     return past_end.unfold(1, width, 1) == unknown[:, :-1, None]
+
+
+def clear_spans(band: Tensor, spans: Tensor) -> Tensor:
+    """The band (B, L, W) bool without the cells of a span table (N, 4); wider spans have none."""
+    n_widths = band.shape[2]
+    row, start, end, _ = spans.unbind(1)
+    cell = (end - start - 1).clamp(max=n_widths)
+    wider = pad(band, (0, 1))  # one more column takes what is too wide
+    wider.index_put_((row, start, cell), torch.zeros_like(row, dtype=torch.bool))
+    return wider[..., :n_widths]

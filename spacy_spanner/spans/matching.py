@@ -53,7 +53,7 @@ def pair(starts: Tensor, ends: Tensor, gold: Tensor, n_rows: int) -> Tuple[Tenso
 
 
 def first_of_span(gold: Tensor) -> Tensor:
-    """False for a gold span that stands earlier in the table under another label.  (N,) bool"""
+    """False for a gold span that is earlier in the table with another label.  (N,) bool"""
     same = (gold[:, None, :3] == gold[None, :, :3]).all(dim=-1)  # (N, N)
     return same.tril(diagonal=-1).sum(dim=1) == 0
 
@@ -68,7 +68,7 @@ def negatives(
     known: Optional[Tensor],
 ) -> Tensor:
     """Candidates that may serve as negatives: valid, IoU (B, M) under the threshold and free of
-    tokens that nobody annotated (`known` (B, L)).  (B, M) bool"""
+    unannotated tokens (`known` (B, L)).  (B, M) bool"""
     allowed = valid & (overlap < threshold)
     if known is None:
         return allowed

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 def project_band_max(x: Tensor, weight: Tensor, n_widths: int) -> Tuple[Tensor, Tensor]:
     """weight (K, D) times max(x[i], ..., x[i + w]) for all cells (B, L, W, K), and the maxima of
-    the widest spans (B, L, D). Beyond x stand zeros, so cells that leave it mean nothing."""
+    the widest spans (B, L, D). x is padded with zeros, so cells that leave it are undefined."""
     return _ProjectBandMax.apply(x, weight, n_widths, torch.is_grad_enabled())
 
 

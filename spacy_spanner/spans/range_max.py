@@ -17,8 +17,8 @@ class RangeMax:
 
     longest: Length of the longest span that will be asked for.
 
-    Where a gradient is wanted, a second table tells which number of x each maximum came from, as a
-    place in the flattened tensor. The backward pass is then one scatter instead of the derivatives
+    Where a gradient is wanted, a second table holds the index of each maximum in the
+    flattened x. The backward pass is then one scatter instead of the derivatives
     of every window."""
 
     def __init__(self, x: Tensor, longest: int):
@@ -29,7 +29,7 @@ class RangeMax:
         # The largest power of two in each length is found by counting: no float rounds it.
         self.powers = 1 << torch.arange(self.n_levels, device=x.device)  # (P,)
         with torch.no_grad():
-            # Windows that would leave the tensor are never asked for: nothing stands there.
+            # Windows that would leave the tensor are never read: left uninitialized.
             self.values = x.new_empty((self.n_levels, *x.shape))
             self.values[0] = x
             shape = self.values.shape if self.traced else (1, 1, 1)

@@ -10,7 +10,7 @@ from typing import Tuple
 import torch
 from torch import Tensor
 
-from .geometry import crosses, iou
+from .geometry import iou
 
 
 def pad_by_row(row: Tensor, n_rows: int) -> Tuple[Tensor, Tensor]:
@@ -38,9 +38,3 @@ def soft_nms(
         near = iou(start, end, start.gather(1, taken), end.gather(1, taken)) >= overlap  # (B, M)
         scores = torch.where(waiting & near, scores * decay, scores)
     return scores
-
-
-def in_crossing(start: Tensor, end: Tensor, filled: Tensor) -> Tensor:
-    """Candidates (B, M) that cross another one of their row.  (B, M) bool"""
-    cross = crosses(start[:, :, None], end[:, :, None], start[:, None], end[:, None])  # (B, M, M)
-    return filled & (cross & filled[:, None]).any(dim=2)

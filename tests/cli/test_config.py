@@ -6,7 +6,14 @@ from spacy.util import load_config
 from typer.testing import CliRunner
 
 from spacy_spanner.cli import spanner
-from spacy_spanner.training_config import BASELINES, POINTERS, complete, join_config, names
+from spacy_spanner.training_config import (
+    complete,
+    component_of,
+    is_ours,
+    join_config,
+    names,
+    width_limit,
+)
 
 from ..minilm import needs_minilm
 
@@ -63,7 +70,7 @@ def test_wrong_names_are_answered_with_the_right_ones(arguments, told, tmp_path)
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("system", POINTERS)
+@pytest.mark.parametrize("system", ["global_pointer", "efficient_global_pointer"])
 def test_pointers_have_a_layer_of_their_own_over_small_encoders(system):
     for encoder, width in {"hash": 96, "vectors": 128}.items():
         model = complete(join_config(system, encoder)).interpolate()["components"][system]["model"]
@@ -77,4 +84,16 @@ def test_max_width_reaches_systems_with_a_limit():
     for system in ("spancat", "span_ner", "bundled_ner", "global_pointer", "locate_and_label"):
         text = join_config(system, "hash", max_width=7).to_str()
         assert "= 7" in text or "[1,2,3,4,5,6,7]" in text.replace(" ", "")
-    assert set(BASELINES) <= set(names("systems"))
+    limits = {system: width_limit(component_of(system)) for system in names("systems")}
+    limited = {system for system, limit in limits.items() if limit is not None}
+    assert limited == {"spancat", "span_ner", "bundled_ner"}
+    assert [system for system in names("systems") if not is_ours(component_of(system))] == [
+        "ner",
+        "spancat",
+    ]
+
+
+def test_words_of_the_encoder_reach_the_head_that_reads_them():
+    model = join_config("hierarchical_ner", "tuned")["components"]["hierarchical_ner"]["model"]
+    assert model["word_width"] == 100
+    assert "word_width" not in join_config("seq_ner", "tuned").to_str()

@@ -227,3 +227,31 @@ def test_settings_of_the_first_of_our_components(tmp_path):
         path.write_text(broken)
         with pytest.raises(CorpusError, match=r"config\.cfg: "):
             settings_from_config(path)
+
+
+BUNDLE = """
+[nlp]
+lang = "en"
+pipeline = ["bundled_ner"]
+
+[components]
+
+[components.bundled_ner]
+factory = "bundled_ner"
+[components.bundled_ner.model]
+@architectures = "spacy-spanner.BundledNER.v1"
+[components.bundled_ner.model.span]
+@architectures = "spacy-spanner.SpanNER.v1"
+max_width = 4
+"""
+
+
+def test_settings_that_the_factory_and_the_model_know(tmp_path):
+    path = tmp_path / "config.cfg"
+    path.write_text(BUNDLE)
+    assert settings_from_config(path) == Settings(output="ents", max_width=4)
+    path.write_text(BUNDLE.split("[components.bundled_ner.model.span]")[0])
+    assert settings_from_config(path).max_width == 10  # that of SpanNER
+    path.write_text(BUNDLE.replace("= 4", "= 0"))
+    with pytest.raises(CorpusError, match="max_width"):
+        settings_from_config(path)

@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from spacy_spanner.decoders.crf import CRF
+from spacy_spanner.decoders.crf import CRF, _log_sums, _scaled_sums
 from spacy_spanner.decoders.tags import TagScheme
 
 CASES = [("IO", 2, 5), ("IO", 3, 4), ("BIO", 1, 5), ("BIO", 2, 4), ("BIOES", 1, 5), ("BIOES", 2, 4)]
@@ -21,10 +21,10 @@ def make_crf(name: str, n_labels: int, dtype: torch.dtype, seed: int = 0) -> CRF
     return crf
 
 
-def make_rows(crf: CRF, length: int, dtype: torch.dtype):
+def make_rows(crf: CRF, length: int, dtype: torch.dtype, scale: float = 2.0):
     """Rows of all lengths 1..L, with noise in the padding."""
     lengths = list(range(1, length + 1))
-    emissions = 2 * torch.randn(length, length, crf.scheme.n_tags, dtype=dtype)
+    emissions = scale * torch.randn(length, length, crf.scheme.n_tags, dtype=dtype)
     mask = torch.arange(length) < torch.tensor(lengths)[:, None]
     return emissions, mask, lengths
 
@@ -32,13 +32,13 @@ def make_rows(crf: CRF, length: int, dtype: torch.dtype):
 def all_paths(crf: CRF, emissions: torch.Tensor) -> dict:
     """The score of each allowed path of one unpadded row (n, K)."""
     start, trans, end, emit = (x.tolist() for x in (crf.start, crf.trans, crf.end, emissions))
-    starts, moves, ends = (
-        x.tolist() for x in (crf.scheme.starts, crf.scheme.moves, crf.scheme.ends)
+    starts, transitions, ends = (
+        x.tolist() for x in (crf.scheme.starts, crf.scheme.transitions, crf.scheme.ends)
     )
     scores = {}
     for path in itertools.product(range(len(start)), repeat=len(emit)):
         steps = list(itertools.pairwise(path))
-        if starts[path[0]] and ends[path[-1]] and all(moves[y][z] for y, z in steps):
+        if starts[path[0]] and ends[path[-1]] and all(transitions[y][z] for y, z in steps):
             score = start[path[0]] + sum(trans[y][z] for y, z in steps) + end[path[-1]]
             scores[path] = score + sum(emit[t][y] for t, y in enumerate(path))
     return scores
@@ -57,11 +57,12 @@ def pad_tags(paths: list, length: int) -> torch.Tensor:
     return torch.tensor([[*path, *[0] * (length - len(path))] for path in paths])
 
 
+@pytest.mark.parametrize("scale", [2.0, 1000.0])  # exponentials of the latter are all zero
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name,n_labels,length", CASES)
-def test_likelihood_equals_enumeration(name, n_labels, length, dtype):
+def test_likelihood_equals_enumeration(name, n_labels, length, dtype, scale):
     crf = make_crf(name, n_labels, dtype)
-    emissions, mask, lengths = make_rows(crf, length, dtype)
+    emissions, mask, lengths = make_rows(crf, length, dtype, scale)
     paths = random_paths(crf, emissions, lengths)
     known = (torch.rand(mask.shape) < 0.5) & mask
     tags = pad_tags(paths, length)
@@ -190,3 +191,29 @@ def test_only_the_scores_are_saved():
     crf = make_crf("BIO", 2, torch.float32)
     assert set(crf.state_dict()) == {"start", "trans", "end"}
     assert not any(p.any() for p in CRF(TagScheme("BIO", 2)).parameters())
+
+
+def test_a_tag_that_only_improbable_tags_lead_to():
+    crf = make_crf("BIO", 1, torch.float64)
+    emissions = torch.zeros(1, 3, 3, dtype=torch.float64)
+    emissions[0, 0, 0] = 800.0  # O: then I can only follow a B that is less probable by e^-800
+    emissions[0, 1, 2] = 1600.0
+    emissions.requires_grad_(True)
+    scores = all_paths(crf, emissions[0])
+    nll = crf.nll(emissions, torch.tensor([[1, 2, 2]]), torch.ones(1, 3, dtype=torch.bool))
+    assert nll.item() == pytest.approx((log_sum(scores.values()) - scores[(1, 2, 2)]).item())
+    nll.sum().backward()
+    assert emissions.grad.isfinite().all() and emissions.grad[0, 1].abs().sum() < 1e-6
+
+
+@pytest.mark.parametrize("name,n_labels,length", CASES)
+def test_both_ways_to_sum_agree(name, n_labels, length):
+    crf = make_crf(name, n_labels, torch.float64)
+    emissions, _, _ = make_rows(crf, length, torch.float64)
+    start, trans, _ = crf.scores()
+    fast, is_exact = _scaled_sums(emissions, start, trans)
+    assert is_exact
+    assert _scaled_sums(1000 * emissions, start, trans)[1] == (
+        name == "IO"
+    )  # which forbids nothing
+    torch.testing.assert_close(_log_sums(emissions, start, trans), fast)

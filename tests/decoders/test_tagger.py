@@ -18,7 +18,8 @@ NO_THRESHOLD = torch.zeros(2)
 
 def make_tagger(kind: str, scheme: str, reduction: str = "mean") -> Tagger:
     torch.manual_seed(1)
-    tagger = Tagger(width=6, n_labels=2, scheme=scheme, kind=kind, reduction=reduction)
+    tags = TagLayer(n_labels=2, scheme=scheme, kind=kind, reduction=reduction)
+    tagger = Tagger(tags, width=6)
     for parameter in tagger.parameters():
         torch.nn.init.normal_(parameter)
     return tagger.double()

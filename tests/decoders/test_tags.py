@@ -67,7 +67,7 @@ def test_spans_to_tags_and_back(name, case):
     for row, length in enumerate(lengths):
         path = tags[row, :length].tolist()
         assert scheme.starts[path[0]] and scheme.ends[path[-1]]
-        assert all(scheme.moves[y, z] for y, z in itertools.pairwise(path))
+        assert all(scheme.transitions[y, z] for y, z in itertools.pairwise(path))
         assert not tags[row, length:].any()
 
 
@@ -93,11 +93,11 @@ def test_any_tags_are_read_as_conlleval_does(name, data):
 
 @pytest.mark.parametrize("name", SCHEMES)
 def test_well_formed_sequences_survive_the_way_through_spans(name):
-    """What `moves`, `starts` and `ends` allow is just what comes back unchanged."""
+    """What `transitions`, `starts` and `ends` allow is just what comes back unchanged."""
     scheme = TagScheme(name, 2)
     paths = torch.cartesian_prod(*[torch.arange(scheme.n_tags)] * 3)
-    moves = scheme.moves[paths[:, :-1], paths[:, 1:]].all(1)
-    allowed = moves & scheme.starts[paths[:, 0]] & scheme.ends[paths[:, -1]]
+    legal = scheme.transitions[paths[:, :-1], paths[:, 1:]].all(1)
+    allowed = legal & scheme.starts[paths[:, 0]] & scheme.ends[paths[:, -1]]
     mask = torch.ones_like(paths, dtype=torch.bool)
     back = scheme.spans_to_tags(scheme.tags_to_spans(paths, mask), tuple(paths.shape))
     assert torch.equal((back == paths).all(1), allowed)
@@ -109,7 +109,7 @@ def test_type_only_tags():
     tags = scheme.spans_to_tags(table, (1, 6))
     assert tags.tolist() == [[3, 3, 1, 0, 0, 1]]
     assert scheme.n_tags == N_LABELS + 1
-    assert scheme.moves.all() and scheme.starts.all() and scheme.ends.all()
+    assert scheme.transitions.all() and scheme.starts.all() and scheme.ends.all()
     assert torch.equal(scheme.tags_to_spans(tags, mask), table)
 
 

@@ -91,7 +91,18 @@ def write_equal_lengths(path, nlp, count):
     places = ["Torvik", "Riga", "Oslo", "Visby", "Turku"]
     docs = []
     for i in range(count):
-        words = ["Ada", "Lind", "left", "the", "port", "of", places[i % 5], "in", places[i % 3], "."]
+        words = [
+            "Ada",
+            "Lind",
+            "left",
+            "the",
+            "port",
+            "of",
+            places[i % 5],
+            "in",
+            places[i % 3],
+            ".",
+        ]
         doc = Doc(nlp.vocab, words=words)
         spans = [(0, 2, "PER"), (4, 7, "LOC"), (6, 7, "LOC"), (8, 9, "LOC")]
         doc.spans["sc"] = [Span(doc, *span) for span in spans]

@@ -28,9 +28,9 @@ def make_gold(known: Optional[Tensor] = None) -> Gold:
     return Gold(torch.tensor(SPANS), len(SPANS), known)
 
 
-def make_pointer(window: int = 2, scope: str = "sum") -> Pointer:
+def make_pointer(window: int = 2) -> Pointer:
     torch.manual_seed(2)
-    pointer = Pointer(width=WIDTH, window=window, window_scope=scope)
+    pointer = Pointer(width=WIDTH, window=window)
     pointer.scores.query.weight.data.normal_()
     pointer.scores.query.bias.data.normal_()
     return pointer
@@ -64,15 +64,14 @@ def test_biaffine_is_equation_9_up_to_what_a_softmax_cancels():
     torch.testing.assert_close(scores(queries, keys).softmax(2), full.softmax(2))
 
 
-@pytest.mark.parametrize("scope", ["sum", "softmax"])
-def test_pointer_rows_sum_to_one_over_later_words_and_the_sentinel(scope):
+def test_pointer_rows_sum_to_one_over_later_words_and_the_sentinel():
     x = make_x()
-    pointer = make_pointer(scope=scope)
+    pointer = make_pointer()
     probs = pointer(x, MASK).exp().detach()
     sentinel = MASK.shape[1]
     for row, length in enumerate(LENGTHS):
         for j in range(sentinel):
-            last = length if scope == "sum" else min(length, j + pointer.window)
+            last = length
             places = [*range(j, last), sentinel]
             assert probs[row, j, places].sum() == pytest.approx(1.0, abs=1e-5)
             assert (probs[row, j, places] > 0).all()
@@ -120,20 +119,15 @@ def test_unknown_words_do_not_point_but_gold_words_do():
     ]
 
 
-@pytest.mark.parametrize("scope", ["sum", "softmax"])
-def test_boundary_loss_by_a_loop(scope):
+def test_boundary_loss_by_a_loop():
     x = make_x()
-    pointer = make_pointer(window=1, scope=scope)
+    pointer = make_pointer(window=1)
     log_probs = pointer(x, MASK)
     ends = {(row, start): end - 1 for row, start, end, _ in SPANS}
     rows = []
     for row, length in enumerate(LENGTHS):
         targets = [ends.get((row, j), 5) for j in range(length)]
-        losses = [
-            -log_probs[row, j, i]
-            for j, i in enumerate(targets)
-            if scope == "sum" or i == 5 or i - j < 1
-        ]
+        losses = [-log_probs[row, j, i] for j, i in enumerate(targets)]
         rows.append(torch.stack(losses).mean())
     loss = pointer.loss(log_probs, MASK, make_gold())
     torch.testing.assert_close(loss, torch.stack(rows).mean())

@@ -2,12 +2,13 @@
 
 from functools import partial
 
+import numpy
 import pytest
 import torch
 from torch import nn
 
-from spacy_spanner.bridge import head_of
-from spacy_spanner.contract import Gold, SpanModule, Tokens
+from spacy_spanner.bridge import head_of, padding_budget, span_table_model, word_readers
+from spacy_spanner.contract import KEYS, Gold, SpanModule, StartsFromSample, Tokens
 from spacy_spanner.models.bundled import BundledNER, build_bundled_ner
 from spacy_spanner.models.global_pointer import build_efficient_global_pointer, build_global_pointer
 from spacy_spanner.models.hierarchical import build_hierarchical_ner
@@ -15,6 +16,8 @@ from spacy_spanner.models.locate_and_label import build_locate_and_label
 from spacy_spanner.models.modularized_interaction import build_modularized_interaction
 from spacy_spanner.models.seq_ner import SeqNER, build_seq_ner
 from spacy_spanner.models.span_ner import SpanNER, build_span_ner
+
+from ..rows import make_tokens as random_tokens
 
 WIDTH, N_LABELS, LENGTHS = 6, 2, [5, 2, 3]
 GOLD = Gold(torch.tensor([[0, 1, 4, 1], [2, 0, 1, 0], [0, 2, 3, 0]]), n_outer=2)
@@ -42,14 +45,15 @@ PAIRS = [
 ]
 
 
-class OwnLayers(SpanModule):
+class OwnLayers(SpanModule, StartsFromSample):
     """A tagger above layers of its own."""
+
+    contextual = True
 
     def __init__(self, *, width: int, n_labels: int, states: int):
         super().__init__(width=width, n_labels=n_labels, output_width=states)
         self.layer = nn.Linear(width, states)
         self.head = SeqNER(width=states, n_labels=n_labels, dropout=0.0)
-        self.words = 0
 
     def encode(self, tokens):
         self.encoded_in_training = self.training
@@ -64,25 +68,23 @@ class OwnLayers(SpanModule):
     def prepare(self, tokens, gold):
         self.prepared = tokens.x.shape[2]
 
-    def learn_words(self, keys, counts):
-        self.words += len(keys)
-
 
 SEQ = partial(SeqNER, dropout=0.0)
 SPAN = partial(SpanNER, dropout=0.0, max_width=3)
 
 
 def make_tokens(requires_grad: bool = False) -> Tokens:
-    torch.manual_seed(1)
-    mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
-    x = torch.randn(*mask.shape, WIDTH) * mask[..., None]
-    keys = torch.randint(1, 9, mask.shape) * mask
-    return Tokens(x.requires_grad_(requires_grad), mask, LENGTHS, keys)
+    tokens = random_tokens(LENGTHS, WIDTH, seed=1)
+    tokens.x.requires_grad_(requires_grad)
+    keys = numpy.random.default_rng(1).integers(1, 9, tokens.mask.shape)
+    tokens.extras[KEYS] = keys * tokens.mask.numpy()
+    return tokens
 
 
 def make_bundle(seq=SEQ, span=SPAN, **options) -> BundledNER:
     torch.manual_seed(0)
-    return BundledNER(width=WIDTH, n_labels=N_LABELS, seq=seq, span=span, **options)
+    parts = {"seq": span_table_model(None, seq), "span": span_table_model(None, span)}
+    return BundledNER(width=WIDTH, n_labels=N_LABELS, **parts, **options)
 
 
 def input_gradient(head: SpanModule) -> torch.Tensor:
@@ -157,28 +159,30 @@ def test_two_heads_with_layers_are_stacked():
 
 def test_both_heads_see_the_training_data():
     bundle = make_bundle(partial(OwnLayers, states=9), partial(OwnLayers, states=7))
-    bundle.prepare(make_tokens(), GOLD)
-    bundle.learn_words(torch.tensor([3, 4]), torch.tensor([1, 1]))
+    bundle.eval().prepare(make_tokens(), GOLD)
     assert (bundle.seq.prepared, bundle.span.prepared) == (WIDTH, 9)
-    assert bundle.training and not bundle.seq.encoded_in_training
-    assert (bundle.seq.words, bundle.span.words) == (2, 2)
+    assert not bundle.seq.encoded_in_training
 
 
 @pytest.mark.parametrize("decode_from", ["seq", "span"])
 @pytest.mark.parametrize("seq,span", PAIRS)
 def test_any_pair_trains_and_decodes(seq, span, decode_from):
     torch.manual_seed(0)
-    model = build_bundled_ner(None, HEADS[seq](), HEADS[span](), 0.5, decode_from)
+    model = build_bundled_ner(
+        seq=HEADS[seq](), span=HEADS[span](), alpha=0.5, decode_from=decode_from
+    )
     bundle = model.shims[0].build(width=WIDTH, n_labels=N_LABELS)
-    assert model.attrs["needs_keys"] == ("hierarchical" in (seq, span))
-    decoder = head_of(HEADS[seq if decode_from == "seq" else span]())
+    readers = word_readers(bundle)
+    assert bool(readers) == ("hierarchical" in (seq, span))
+    decoder = head_of(HEADS[seq if decode_from == "seq" else span]()).facts
     assert model.attrs["flat"] == decoder.flat
     assert model.attrs["max_width"] == decoder.max_width
     tokens = make_tokens()
-    if model.attrs["needs_keys"]:
-        keys, counts = tokens.keys[tokens.mask].unique(return_counts=True)
-        bundle.learn_words(keys, counts)
-    bundle.prepare(tokens, GOLD)
+    keys = tokens.extras[KEYS][tokens.mask.numpy()]
+    for reader in readers:
+        reader.learn_words(*numpy.unique(keys, return_counts=True))
+    bundle.eval().prepare(tokens, GOLD)
+    bundle.train()
     optimizer = torch.optim.Adam(bundle.parameters(), lr=0.01)
     losses = []
     for _ in range(12):
@@ -228,9 +232,9 @@ def test_gradients():
 def test_cells_of_the_hungrier_head():
     bundle = make_bundle()
     assert bundle.cells(4) == max(bundle.seq.cells(4), bundle.span.cells(4))
-    assert bundle.train().padding(4) == max(bundle.seq.padding(4), bundle.span.padding(4))
-    decoder = bundle.span if bundle.decode_from == "span" else bundle.seq
-    assert bundle.eval().padding(4) == decoder.padding(4)
+    both = [padding_budget(head, 4) for head in (bundle.seq, bundle.span)]
+    assert padding_budget(bundle.train(), 4) == max(both)
+    assert padding_budget(bundle.eval(), 4) == padding_budget(bundle.span, 4)
 
 
 def test_build_defaults_and_options():

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from spacy_spanner.models.cell_losses import GoldCells, multilabel_loss
+from spacy_spanner.models.cell_losses import multilabel_loss
+from spacy_spanner.spans.pair_table import GoldCells
 
 # Row, label, first token, column, whether it is in the table. The last two stand at one place.
 GOLD = [

@@ -7,11 +7,11 @@ import torch
 
 from spacy_spanner.contract import Tokens
 from spacy_spanner.models.global_pointer import (
-    PairTable,
     build_efficient_global_pointer,
     build_global_pointer,
 )
 from spacy_spanner.models.pointer_scorers import START_LOGIT, rotate
+from spacy_spanner.spans.pair_table import PairTable
 
 from ..rows import loss_on_meta, make_gold, make_tokens, one_row, table
 
@@ -27,6 +27,11 @@ def make(build=build_global_pointer, dtype=torch.float32, **options):
     for parameter in module.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
     return module
+
+
+def span_cells(mask, widest=None):
+    """The cells (B, L, X) that are spans of at most this width."""
+    return PairTable(mask.shape[1], widest or mask.shape[1]).spans(mask)
 
 
 def rotated(vector, position):
@@ -46,7 +51,7 @@ def dot(left, right):
     return sum(a * b for a, b in zip(left, right))
 
 
-def slow_logit(scorer, x, label, i, j, *, efficient, use_rope, scale, type_input="pointer"):
+def slow_logit(scorer, x, label, i, j, *, efficient, use_rope, scale):
     """The score of one span of one row, from eq 2-7."""
     projected = [scorer.project(v).tolist() for v in x]
     if efficient:
@@ -59,9 +64,8 @@ def slow_logit(scorer, x, label, i, j, *, efficient, use_rope, scale, type_input
     score = dot(q, k) / (math.sqrt(HEAD) if scale else 1)
     if not efficient:
         return score + scorer.bias[label].item()
-    source = [torch.tensor(v) for v in projected] if type_input == "pointer" else x
-    first = scorer.types(source[i])[label].item()
-    last = scorer.types(source[j])[C + label].item()
+    first = scorer.types(torch.tensor(projected[i]))[label].item()
+    last = scorer.types(torch.tensor(projected[j]))[C + label].item()
     return score + (first + last) / 2
 
 
@@ -70,7 +74,7 @@ SETTINGS = [
     (build_global_pointer, {"use_rope": False}),
     (build_global_pointer, {"scale": False}),
     (build_efficient_global_pointer, {}),
-    (build_efficient_global_pointer, {"use_rope": False, "type_input": "hidden"}),
+    (build_efficient_global_pointer, {"use_rope": False}),
 ]
 
 
@@ -172,14 +176,14 @@ def test_unknown_tokens_stay_out_of_the_loss(loss, max_width):
     assert x.grad[0, 0].abs().max() > 0
 
 
-@pytest.mark.parametrize("width", [6, 1])
+@pytest.mark.parametrize("width", [9, 2])
 def test_known_cells_equal_a_loop(width):
-    known = torch.rand((3, 6), generator=torch.Generator().manual_seed(3)) > 0.3
-    pair_table = PairTable(6, width)
+    known = torch.rand((3, 9), generator=torch.Generator().manual_seed(3)) > 0.3
+    pair_table = PairTable(9, width)
     cells = pair_table.known(known)
     for row in range(3):
-        for i in range(6):
-            for j in range(i, min(6, i + width)):
+        for i in range(9):
+            for j in range(i, min(9, i + width)):
                 column = j if pair_table.band is None else j - i
                 assert cells[row, i, column] == known[row, i : j + 1].all()
 
@@ -230,6 +234,14 @@ def test_rotation_depends_on_the_distance_only():
         diagonal = products.diagonal(distance)
         torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal))
     torch.testing.assert_close(turned.norm(dim=-1), x.norm(dim=-1))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_rotation_in_half_precision(dtype):
+    x = torch.randn(2, 10, 8)
+    turned = rotate(x.to(dtype))
+    assert turned.dtype == dtype
+    torch.testing.assert_close(turned.float(), rotate(x), atol=0.05, rtol=0.05)
 
 
 @pytest.mark.parametrize("build", [build_global_pointer, build_efficient_global_pointer])

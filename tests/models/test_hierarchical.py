@@ -9,16 +9,17 @@ import torch
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
+from spacy_spanner.bridge import word_readers
+from spacy_spanner.contract import KEYS as EXTRA
 from spacy_spanner.contract import Gold, Tokens
 from spacy_spanner.models.bundled import BundledNER
 from spacy_spanner.models.hierarchical import HierarchicalNER, build_hierarchical_ner
-from spacy_spanner.models.span_ner import SpanNER
 
 WIDTH, WORD_WIDTH, N_LABELS = 6, 4, 2
 LENGTHS = [5, 3, 1]
 MASK = torch.arange(5) < torch.tensor(LENGTHS)[:, None]
 KEYS = numpy.array([[1, 2, 3, 1, 9], [2, 2, 4, 0, 0], [9, 0, 0, 0, 0]])  # 9 is never trained on
-WORDS, COUNTS = torch.tensor([1, 2, 3, 4]), torch.tensor([2, 3, 2, 2])
+WORDS, COUNTS = numpy.array([1, 2, 3, 4]), numpy.array([2, 3, 2, 2])
 GOLD = Gold(torch.tensor([[0, 0, 2, 1], [0, 4, 5, 0], [1, 1, 3, 0]]), 3)
 NO_THRESHOLD = torch.zeros(N_LABELS)
 LEVELS = [(s, d) for s in ("off", "mean", "label") for d in ("off", "dot", "scaled", "cosine")]
@@ -28,7 +29,8 @@ def make_module(*, filled=True, **options):
     torch.manual_seed(0)
     sizes = {"word_width": WORD_WIDTH, "hidden_width": 8, "sentence_width": 4, **options}
     module = HierarchicalNER(width=WIDTH, n_labels=N_LABELS, **sizes)
-    module.learn_words(WORDS, COUNTS)
+    for reader in word_readers(module):
+        reader.learn_words(WORDS, COUNTS)
     if filled:
         train_once(module)
     return module.eval()
@@ -36,14 +38,15 @@ def make_module(*, filled=True, **options):
 
 def make_tokens(seed=0, dtype=torch.float32):
     x = torch.randn(*MASK.shape, WIDTH, generator=torch.Generator().manual_seed(seed), dtype=dtype)
-    return Tokens(x * MASK[..., None], MASK, LENGTHS, KEYS)
+    return Tokens(x * MASK[..., None], MASK, LENGTHS, extras={EXTRA: KEYS})
 
 
 def train_once(module):
     """One epoch of forward steps, which fill the memory."""
-    keys = numpy.repeat(WORDS.numpy(), COUNTS.numpy())[:, None]
+    keys = numpy.repeat(WORDS, COUNTS)[:, None]
     x = torch.randn(*keys.shape, WIDTH, generator=torch.Generator().manual_seed(3))
-    tokens = Tokens(x, torch.ones(keys.shape, dtype=torch.bool), [1] * len(keys), keys)
+    mask = torch.ones(keys.shape, dtype=torch.bool)
+    tokens = Tokens(x, mask, [1] * len(keys), extras={EXTRA: keys})
     module.train()
     with torch.no_grad():
         module.encode(tokens)
@@ -54,7 +57,8 @@ def rows_of(tokens):
     """Each row on its own, without padding."""
     for row, n in enumerate(tokens.lengths):
         cut = slice(row, row + 1), slice(0, n)
-        yield n, Tokens(tokens.x[cut], tokens.mask[cut], [n], tokens.keys[cut])
+        extras = {EXTRA: tokens.extras[EXTRA][cut]}
+        yield n, Tokens(tokens.x[cut], tokens.mask[cut], [n], extras=extras)
 
 
 @pytest.mark.parametrize("sentence_level,document_level", LEVELS)
@@ -157,32 +161,16 @@ def test_state_of_a_trained_module_goes_into_a_fresh_one():
     assert torch.equal(first.scores, second.scores)
 
 
-@pytest.mark.parametrize("label_set,n_embeddings", [("types", N_LABELS), ("tags", 9)])
-def test_label_embeddings_start_from_mean_word_vectors(label_set, n_embeddings):
-    module, tokens = make_module(label_set=label_set, sentence_level="label"), make_tokens()
+def test_label_embeddings_start_from_mean_word_vectors():
+    module, tokens = make_module(sentence_level="label"), make_tokens()
     labels = module.sentence.attention.labels
-    assert labels.shape == (n_embeddings, WORD_WIDTH)
-    start = labels.detach().clone()
+    assert labels.shape == (N_LABELS, WORD_WIDTH)
     known = MASK.clone()
-    known[0, 2] = False  # neither O nor anything else
+    known[0, 2] = False
     module.prepare(tokens, Gold(GOLD.spans, GOLD.n_outer, known))
     words = tokens.x[..., :WORD_WIDTH]
-    if label_set == "types":
-        expected = [torch.stack([words[0, 4], words[1, 1], words[1, 2]]).mean(0)]
-        expected += [words[0, :2].mean(0)]
-        torch.testing.assert_close(labels.detach(), torch.stack(expected))
-        return
-    of_tag = {"O": [(0, 3), (1, 0), (2, 0)], "B0": [(1, 1)], "B1": [(0, 0)]}
-    scheme = module.tags.scheme
-    for name, tag in {
-        "O": 0,
-        "B0": scheme.block("B").start,
-        "B1": scheme.block("B").start + 1,
-    }.items():
-        mean = torch.stack([words[at] for at in of_tag[name]]).mean(0)
-        torch.testing.assert_close(labels[tag].detach(), mean)
-    inside = scheme.block("I")
-    assert torch.equal(labels[inside].detach(), start[inside])  # not in the sample
+    expected = [torch.stack([words[0, 4], words[1, 1], words[1, 2]]).mean(0), words[0, :2].mean(0)]
+    torch.testing.assert_close(labels.detach(), torch.stack(expected))
 
 
 def test_summed_loss_is_the_mean_times_the_rows():
@@ -194,7 +182,7 @@ def test_gradients_by_finite_differences():
     module, tokens = make_module(dropout=0.0).double(), make_tokens(dtype=torch.float64)
 
     def loss(x):
-        return module(Tokens(x * MASK[..., None], MASK, LENGTHS, KEYS), GOLD)
+        return module(Tokens(x * MASK[..., None], MASK, LENGTHS, extras={EXTRA: KEYS}), GOLD)
 
     assert torch.autograd.gradcheck(loss, tokens.x.requires_grad_(True))
 
@@ -203,7 +191,7 @@ def test_gradients_by_finite_differences():
 def test_loss_needs_nothing_from_the_device(fusion):
     module = make_module(fusion=fusion).train().to("meta")
     tokens = make_tokens()
-    meta = Tokens(tokens.x.to("meta"), MASK.to("meta"), LENGTHS, KEYS)
+    meta = Tokens(tokens.x.to("meta"), MASK.to("meta"), LENGTHS, extras={EXTRA: KEYS})
     loss = module(meta, Gold(GOLD.spans.to("meta"), GOLD.n_outer))
     assert loss.device.type == "meta" and loss.shape == ()
     loss.backward()
@@ -213,13 +201,10 @@ def test_a_bundled_partner_reads_the_states_and_the_memory_is_written_once():
     module = BundledNER(
         width=WIDTH,
         n_labels=N_LABELS,
-        seq=lambda **sizes: HierarchicalNER(
-            **sizes, word_width=WORD_WIDTH, hidden_width=8, sentence_width=4
-        ),
-        span=SpanNER,
+        seq=build_hierarchical_ner(word_width=WORD_WIDTH, hidden_width=8, sentence_width=4),
         alpha=0.5,
     )
-    module.learn_words(WORDS, COUNTS)
+    module.seq.memory.learn_words(WORDS, COUNTS)
     module.train()(make_tokens(), GOLD).backward()
     assert module.seq.memory.index.table[3].sum() == (KEYS[MASK.numpy()] != 9).sum()
 

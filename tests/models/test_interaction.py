@@ -5,10 +5,9 @@ import torch
 from spacy_spanner.models.interaction import (
     Information,
     Interaction,
-    LanLabels,
     Mixture,
-    QinLabels,
     attend,
+    mean_label,
 )
 
 
@@ -19,9 +18,9 @@ def test_attention_rows_sum_to_one_over_real_words():
     assert not weights.masked_select(~mask[:, None, :].expand(3, 5, 5)).any()
 
 
-def test_qin_labels_by_a_loop():
+def test_mean_label_by_a_loop():
     x, table = torch.randn(2, 3, 4), torch.randn(5, 4)
-    found = QinLabels(width=4, n_labels=5, own_table=False)(x, table).vectors()
+    found = mean_label(x, table).vectors()
     for row in range(2):
         for place in range(3):
             weights = torch.stack([x[row, place] @ label for label in table]).softmax(0)
@@ -29,27 +28,17 @@ def test_qin_labels_by_a_loop():
             torch.testing.assert_close(found[row, place], expected)
 
 
-def test_lan_labels_are_multi_head_attention_with_relu_and_residual():
-    torch.manual_seed(0)
-    layer = LanLabels(width=4, n_labels=3, n_heads=2)
-    torch.nn.init.normal_(layer.table)
-    x = torch.randn(2, 3, 4)
-    query = layer.query(x).relu()
-    key, value = layer.key(layer.table).relu(), layer.value(layer.table).relu()
-    heads = []
-    for part in (slice(0, 2), slice(2, 4)):
-        weights = (query[..., part] @ key[:, part].T / 2**0.5).softmax(2)
-        heads.append(weights @ value[:, part])
-    torch.testing.assert_close(layer(x).vectors(), x + torch.cat(heads, dim=2))
-
-
 def test_each_side_reads_the_other_by_its_own_attention():
     torch.manual_seed(0)
-    layer = Interaction(width=4, n_types=3, label_attention="none", n_heads=1)
-    boundary, types = torch.randn(2, 3, 4), torch.randn(2, 3, 4)
+    layer = Interaction(width=4)
+    states, type_states, table = torch.randn(2, 3, 4), torch.randn(2, 3, 4), torch.randn(3, 4)
     mask = torch.tensor([[True, True, True], [True, True, False]])
-    found = layer(boundary, types, mask, torch.randn(3, 4))
+    found = layer(states, type_states, mask, table)
     new_boundary, new_types = (side.vectors() for side in found)
+    assert new_boundary.shape[2] == new_types.shape[2] == layer.output_width == 16
+    labels = layer.boundary_labels["table"]
+    boundary = torch.cat([states, mean_label(states, labels).vectors()], dim=2)
+    types = torch.cat([type_states, mean_label(type_states, table).vectors()], dim=2)
     for row, length in enumerate([3, 2]):
         h, t = boundary[row, :length], types[row, :length]
         to_types = layer.boundary_scores(h[None], t[None])[0].softmax(1)
@@ -59,17 +48,6 @@ def test_each_side_reads_the_other_by_its_own_attention():
             torch.testing.assert_close(new_boundary[row, place], torch.cat([h[place], seen]))
             seen = sum(to_boundary[place, other] * h[other] for other in range(length))
             torch.testing.assert_close(new_types[row, place], torch.cat([t[place], seen]))
-
-
-def test_label_vectors_stand_beside_the_states():
-    layer = Interaction(width=4, n_types=3, label_attention="qin", n_heads=1)
-    boundary, types, table = torch.randn(1, 2, 4), torch.randn(1, 2, 4), torch.randn(3, 4)
-    mask = torch.ones(1, 2, dtype=torch.bool)
-    new_boundary, new_types = (side.vectors() for side in layer(boundary, types, mask, table))
-    assert new_boundary.shape[2] == new_types.shape[2] == layer.output_width == 16
-    assert new_types[..., :4].equal(types)
-    torch.testing.assert_close(new_types[..., 4:8], layer.type_labels(types, table).vectors())
-    torch.testing.assert_close(new_boundary[..., 4:8], layer.boundary_labels(boundary).vectors())
 
 
 def test_mixtures_are_projected_and_seen_as_what_they_stand_for():

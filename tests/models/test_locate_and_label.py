@@ -7,7 +7,6 @@ import torch
 
 from spacy_spanner.contract import Gold, Tokens
 from spacy_spanner.models.locate_and_label import LocateAndLabel, build_locate_and_label
-from spacy_spanner.models.locate_and_label_stages import Spans, View
 
 from .locate_and_label_cases import (
     GOLD,
@@ -171,25 +170,9 @@ def test_rows_without_gold_still_teach_the_filter(gold):
     assert torch.isfinite(loss)
 
 
-@pytest.mark.parametrize("activation,low", [("none", None), ("sigmoid_n", 0.0), ("tanh_n", -7.0)])
-def test_offset_activation_bounds_the_offsets_by_the_row(activation, low):
-    model, tokens = make(offset_activation=activation), make_tokens()
-    with torch.no_grad():
-        model.regressor.out.weight *= 1000
-        spans = Spans(*torch.tensor([[0, s, s + 1] for s in range(7)]).unbind(dim=1))
-        view = View(tokens)
-        offsets = model.offsets(view, spans, view.pool(spans))
-    if low is None:
-        assert offsets.abs().max() > 7
-    else:
-        assert offsets.min() >= low and 0 < offsets.max() <= 7
-
-
 @pytest.mark.parametrize(
     "options,changed",
     [
-        ({"weigh_offsets": True}, {"offsets"}),
-        ({"classifier_loss": "focal"}, {"classifier"}),
         ({"gamma": 0.0}, {"filter"}),
         ({"eta": 0.0}, {"filter", "classifier"}),
         ({"alpha2": 0.5}, {"classifier"}),

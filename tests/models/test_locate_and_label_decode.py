@@ -97,12 +97,6 @@ def test_each_label_has_its_threshold_after_soft_nms():
     assert set(got) == {(1, 0, 4, 2), (1, 2, 3, 1)}
 
 
-def test_crossing_spans_can_be_dropped():
-    plain = select(CANDIDATES, SCORES, [0.1] * 3)
-    got = select(CANDIDATES, SCORES, [0.1] * 3, drop_crossing=True)
-    assert set(plain) - set(got) == {(1, 0, 4, 2), (1, 2, 6, 0)}
-
-
 def test_the_filter_decides_how_many_spans_go_on():
     tokens = make_tokens()
     everything = [sum(min(4, n - start) for start in range(n)) for n in LENGTHS]

@@ -9,7 +9,6 @@ from spacy_spanner.models.locate_and_label_stages import (
     Spans,
     View,
     binary_focal,
-    class_focal,
     offset_loss,
     overlap_loss,
 )
@@ -87,15 +86,9 @@ def test_projecting_tokens_or_spans_is_the_same(n_spans):
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 2.0])
-def test_focal_losses_follow_equation_12(gamma):
-    logits = torch.randn(8, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    target = torch.arange(8) % 4
-    expected = []
-    for row, cls in zip(logits.softmax(dim=1), target, strict=True):
-        expected.append(-((1 - row[cls]) ** gamma) * row[cls].log())
-    got = class_focal(logits, target, gamma=gamma)
-    torch.testing.assert_close(got, torch.stack(expected))
-    binary, positive = logits[:, 0], target > 1
+def test_focal_loss_follows_equation_12(gamma):
+    generator = torch.Generator().manual_seed(0)
+    binary, positive = torch.randn(8, dtype=torch.float64, generator=generator), torch.arange(8) > 3
     p = binary.sigmoid()
     by_hand = torch.where(positive, -((1 - p) ** gamma) * p.log(), -(p**gamma) * (1 - p).log())
     got = binary_focal(binary, positive, gamma=gamma)
@@ -104,13 +97,10 @@ def test_focal_losses_follow_equation_12(gamma):
 
 
 @pytest.mark.parametrize("gamma", [0.5, 2.0])
-def test_focal_losses_have_finite_gradients_when_saturated(gamma):
+def test_focal_loss_has_finite_gradients_when_saturated(gamma):
     logits = torch.tensor([300.0, -300.0], requires_grad=True)
     binary_focal(logits, torch.tensor([True, True]), gamma=gamma).sum().backward()
     assert torch.isfinite(logits.grad).all()
-    classes = torch.tensor([[300.0, -300.0], [-300.0, 300.0]], requires_grad=True)
-    class_focal(classes, torch.tensor([0, 0]), gamma=gamma).sum().backward()
-    assert torch.isfinite(classes.grad).all()
 
 
 def test_a_perfect_regression_costs_nothing():

@@ -16,13 +16,14 @@ from spacy_spanner.models.modularized_interaction import (
     build_modularized_interaction,
 )
 
+from ..rows import make_tokens as random_tokens
+
 WIDTH, HIDDEN, LABELS = 5, 2, 2
 SPANS = [(0, 0, 2, 0), (0, 4, 5, 1), (1, 1, 3, 1)]
 LENGTHS = [5, 3, 1]
 OPTIONS = [
     {},
-    {"label_attention": "lan", "label_heads": 2},
-    {"label_attention": "none", "window_scope": "softmax", "segment_window": 2},
+    {"segment_window": 2},
     {"use_interaction": False},
     {"use_boundary": False},
     {"use_type": False},
@@ -35,8 +36,7 @@ def mask_of(lengths: List[int]) -> Tensor:
 
 
 def make_tokens(lengths: List[int] = LENGTHS, width: int = WIDTH) -> Tokens:
-    mask = mask_of(lengths)
-    return Tokens(torch.randn(*mask.shape, width) * mask[..., None], mask, lengths)
+    return random_tokens(lengths, width)
 
 
 def make_gold(spans=SPANS, known: Optional[Tensor] = None) -> Gold:
@@ -178,16 +178,6 @@ def test_ablation_removes_exactly_its_part(options, removed):
     assert parts_of(make_module(**options)) == full - removed
 
 
-def test_label_attention_only_changes_its_own_parameters():
-    names = {
-        kind: {n for n, _ in make_module(label_attention=kind, label_heads=2).named_parameters()}
-        for kind in ("qin", "lan", "none")
-    }
-    assert names["qin"] - names["none"] == {"interaction.boundary_labels.table"}
-    assert names["none"] <= names["lan"]
-    assert all("_labels." in name for name in names["lan"] - names["none"])
-
-
 def test_encode_gives_the_states_of_the_tagger():
     module, tokens = make_module(), make_tokens()
     encoded = module.encode(tokens)
@@ -285,12 +275,6 @@ def test_learns_a_toy_language(options):
 def test_architecture_is_registered():
     build = registry.architectures.get("spacy-spanner.ModularizedInteraction.v1")
     assert build is build_modularized_interaction
-
-
-def test_heads_must_divide_the_width():
-    with pytest.raises(ValueError, match="label_heads = 3"):
-        build_modularized_interaction(None, hidden=HIDDEN, label_attention="lan", label_heads=3)
-    build_modularized_interaction(None, hidden=HIDDEN, label_attention="qin", label_heads=3)
 
 
 def test_more_cells_for_longer_rows_and_more_parts():

@@ -10,7 +10,7 @@ LENGTHS = [5, 3, 1]
 MASK = torch.arange(5) < torch.tensor(LENGTHS)[:, None]
 
 
-def slow_weights(attention, words, conv):
+def slow_weights(attention, words):
     """Eq. 5-7 for one row (L, E)."""
     length, n_labels = len(words), len(attention.labels)
     cosine = torch.zeros(length, n_labels)
@@ -18,38 +18,31 @@ def slow_weights(attention, words, conv):
         for j in range(n_labels):
             a, b = words[i], attention.labels[j]
             cosine[i, j] = (a @ b) / (a.norm() * b.norm())
-    kernel = attention.kernel.shape[2] if conv == "shared" else attention.mix.kernel_size[0]
+    kernel = attention.kernel.shape[2]
     best = torch.zeros(length)
     for i in range(length):
         found = torch.zeros(n_labels)
         for j in range(n_labels):
-            found[j] = attention.bias[j, 0] if conv == "shared" else attention.mix.bias[j]
+            found[j] = attention.bias[j, 0]
             for k in range(kernel):
                 at = i + k - (kernel - 1) // 2
-                if not 0 <= at < length:
-                    continue
-                if conv == "shared":
+                if 0 <= at < length:
                     found[j] += attention.kernel[0, 0, k] * cosine[at, j]
-                else:
-                    found[j] += attention.mix.weight[j, :, k] @ cosine[at]
-            if conv == "full":
-                found[j] = max(float(found[j]), 0.0)
         best[i] = found.max()
     return best.exp() / best.exp().sum()
 
 
-@pytest.mark.parametrize("conv", ["shared", "full"])
 @pytest.mark.parametrize("kernel", [1, 3, 7])
-def test_label_attention_equals_a_loop_and_ignores_padding(conv, kernel):
+def test_label_attention_equals_a_loop_and_ignores_padding(kernel):
     torch.manual_seed(1)
-    attention = LabelAttention(word_width=WORD_WIDTH, n_labels=3, kernel=kernel, conv=conv)
+    attention = LabelAttention(word_width=WORD_WIDTH, n_labels=3, kernel=kernel)
     for parameter in attention.parameters():
         torch.nn.init.normal_(parameter)
     words = torch.randn(*MASK.shape, WORD_WIDTH)  # not even zero where padded
     with torch.no_grad():
         weights = attention(words, MASK)
         for row, n in enumerate(LENGTHS):
-            expected = slow_weights(attention, words[row, :n], conv)
+            expected = slow_weights(attention, words[row, :n])
             torch.testing.assert_close(weights[row, :n], expected)
             assert not weights[row, n:].any()
 

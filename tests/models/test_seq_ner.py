@@ -6,6 +6,8 @@ import torch
 from spacy_spanner.contract import Gold, Tokens
 from spacy_spanner.models.seq_ner import SeqNER, build_seq_ner
 
+from ..rows import make_tokens as random_tokens
+
 OPTIONS = [
     {"tagging": tagging, "scheme": scheme}
     for tagging in ("softmax", "crf")
@@ -24,9 +26,7 @@ def make_head(**options) -> SeqNER:
 
 
 def make_tokens(lengths=LENGTHS) -> Tokens:
-    torch.manual_seed(1)
-    mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
-    return Tokens(torch.randn(*mask.shape, 6).double() * mask[..., None], mask, lengths)
+    return random_tokens(lengths, 6, dtype=torch.float64)
 
 
 @pytest.mark.parametrize("options", OPTIONS)

@@ -5,8 +5,9 @@ import torch
 from torch.nn import functional as F
 
 from spacy_spanner.contract import Gold, Tokens
-from spacy_spanner.models.span_ner import PARTS, SpanNER, build_span_ner
+from spacy_spanner.models.span_ner import PARTS, SpanNER, build_span_ner, max_of_rows
 
+from ..rows import make_tokens as random_tokens
 from ..rows import with_sentences
 
 REPRESENTATIONS = ["boundary", "pooling", "hybrid"]
@@ -26,10 +27,7 @@ def make_head(**options) -> SpanNER:
 
 
 def make_tokens(lengths=LENGTHS) -> Tokens:
-    torch.manual_seed(1)
-    mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
-    x = torch.randn(*mask.shape, WIDTH, dtype=torch.float64) * mask[..., None]
-    return Tokens(x, mask, lengths)
+    return random_tokens(lengths, WIDTH, dtype=torch.float64)
 
 
 def all_spans(lengths=LENGTHS, max_width=MAX_WIDTH) -> list:
@@ -48,23 +46,22 @@ def plain_logits(head: SpanNER, tokens: Tokens, row: int, start: int, end: int) 
         "start": words[start],
         "end": words[end - 1],
         "pool": words[start:end].max(0).values,
-        "context": words.max(0).values if head.context == "max" else words.mean(0),
+        "context": words.max(0).values,
         "length": head.lengths.weight[min(end - start, 100) - 1],
     }
     return head.classify(torch.cat([vectors[part] for part in head.parts]))
 
 
-@pytest.mark.parametrize("context", ["max", "mean"])
-def test_context_is_that_of_the_sentence(context):
+def test_context_is_that_of_the_sentence():
     """The context of a span is the sentence of its first token, wherever the row begins and ends."""
-    head, tokens = make_head(context=context), make_tokens()
+    head, tokens = make_head(), make_tokens()
     logits = head.band_logits(head.project(with_sentences(tokens, [(0, 2), (0, 5), (2, 3)])))
     bounds = {0: [0, 2, 5, 6], 1: [0, 1], 2: [0, 3, 4]}
     for row, start, end in all_spans():
         words = tokens.x[row, : tokens.lengths[row]]
         first = max(b for b in bounds[row] if b <= start)
         last = min(b for b in bounds[row] if b > start)
-        pooled = words[first:last].max(0).values if context == "max" else words[first:last].mean(0)
+        pooled = words[first:last].max(0).values
         vectors = {
             "start": words[start],
             "end": words[end - 1],
@@ -89,11 +86,10 @@ def test_the_three_concatenations():
     assert PARTS["hybrid"] == ("start", "end", "pool", "context", "length")
 
 
-@pytest.mark.parametrize("context", ["max", "mean"])
 @pytest.mark.parametrize("representation", REPRESENTATIONS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_logits_equal_a_plain_loop(representation, context, dtype):
-    head = make_head(representation=representation, context=context).to(dtype)
+def test_logits_equal_a_plain_loop(representation, dtype):
+    head = make_head(representation=representation).to(dtype)
     tokens = make_tokens()
     tokens = tokens.with_states(tokens.x.to(dtype))
     added = head.project(tokens)
@@ -124,7 +120,7 @@ def test_gold_wider_than_two_bands_is_pooled_over_both_its_ends():
     tokens.x[0, 2:4] = -100.0  # the middle
     again = head.span_logits(head.project(tokens), torch.tensor([[0, 0, 6, 0]]))
     before = make_tokens([6])
-    context = head._pool(tokens.x, tokens.mask) - head._pool(before.x, before.mask)
+    context = max_of_rows(tokens.x, tokens.mask) - max_of_rows(before.x, before.mask)
     shift = context[0] @ head._weights()["context"].T
     torch.testing.assert_close(found + shift, again)
 
@@ -226,10 +222,9 @@ def test_without_negatives():
     torch.testing.assert_close(head(tokens, GOLD), torch.stack(losses).mean())
 
 
-@pytest.mark.parametrize("context", ["max", "mean"])
 @pytest.mark.parametrize("representation", REPRESENTATIONS)
-def test_rows_do_not_depend_on_each_other(representation, context):
-    head = make_head(representation=representation, context=context)
+def test_rows_do_not_depend_on_each_other(representation):
+    head = make_head(representation=representation)
     torch.nn.init.normal_(head.classify.weight)
     tokens, thresholds = make_tokens(), torch.zeros(N_LABELS).double()
     together = head.decode(tokens, thresholds)
@@ -296,13 +291,12 @@ def test_build():
         representation="pooling",
         max_negatives=7,
         length_width=3,
-        context="mean",
         dropout=0.3,
         learn_rate_scale=2.0,
     )
     head = model.shims[0].build(width=4, n_labels=3)
     assert head.classify.weight.shape == (4, 4 + 4 + 3)
-    assert (head.max_width, head.max_negatives, head.context) == (6, 7, "mean")
+    assert (head.max_width, head.max_negatives) == (6, 7)
     assert head.dropout.p == 0.3 and model.shims[0].learn_rate_scale == 2.0
     assert model.attrs["max_width"] == 6 and not model.attrs["flat"]
 

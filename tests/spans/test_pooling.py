@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from spacy_spanner.spans.masks import clear_spans
+from spacy_spanner.spans.bands import clear_spans
 from spacy_spanner.spans.pooling import project_band_max
 
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from spacy_spanner.spans.soft_nms import in_crossing, pad_by_row, soft_nms
+from spacy_spanner.spans.soft_nms import pad_by_row, soft_nms
 
 
 def overlap_of(one, other):
@@ -74,17 +74,6 @@ def test_what_is_under_the_threshold_can_go_first(seed):
     expected = {place: score for place, score in enumerate(full) if score > threshold}
     kept = {place: score for place, score in zip(high, got, strict=True) if score > threshold}
     assert kept == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_crossing_equals_a_loop(seed):
-    rows = random_rows(seed)
-    start, end, _, filled = padded(rows)
-    got = in_crossing(start, end, filled)
-    for row, (spans, _) in enumerate(rows):
-        for place, (s, e) in enumerate(spans):
-            expected = any(s < a < e < b or a < s < b < e for a, b in spans)
-            assert got[row, place].item() == expected
 
 
 def test_padding_keeps_the_order_of_each_row():
