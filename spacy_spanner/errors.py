@@ -96,12 +96,12 @@ class Errors(metaclass=WithCodes):
     S053 = "{path} cannot be read: {reason}. Take another output folder."
     S054 = (
         "A worker process died (out of memory?). The shards that are done are in {path}; the same command "
-        "goes on from there."
+        "resumes from there."
     )
     S055 = "{engine} is not installed: pip install 'spacy-spanner[{extra}]'."
     S056 = (
-        "{path} cannot be written: {reason}. Every shard that is there is whole; the same command goes on "
-        "from there."
+        "{path} cannot be written: {reason}. Every shard that is there is whole; the same command "
+        "resumes from there."
     )
     S057 = (
         "The ranks do not train the same pipeline: their parameters differ in name or shape. Give all of "
@@ -109,13 +109,25 @@ class Errors(metaclass=WithCodes):
     )
     S058 = (
         "Training stopped after step {step}: another rank is gone ({reason}). {path} holds the weights of "
-        "that step; go on from there with --resume."
+        "that step; resume from there with --resume."
     )
     S060 = (
         "Rank {rank}: training stopped after step {step}: another rank is gone ({reason}). Rank 0 keeps "
-        "checkpoints in {path}; go on from there with --resume."
+        "checkpoints in {path}; resume from there with --resume."
     )
-    S059 = "There is nothing to go on from: {path} does not exist. Train without --resume first."
+    S059 = "There is nothing to resume from: {path} does not exist. Train without --resume first."
+    S120 = (
+        "{path} is in use by another run. Wait until that one ends, or take another output folder."
+    )
+    S121 = "Stopped by {signal}. The finished shards are in {path}; the same command resumes from there."
+    S122 = (
+        "Stopped by {signal} after step {step}. {path} holds the weights of that step; resume from there "
+        "with --resume."
+    )
+    S123 = (
+        "{path} is damaged ({reason}), so that training cannot resume from it. Put back a copy, or begin "
+        "anew: the same command without --resume removes model-last and model-best."
+    )
 
 
 class Warnings(metaclass=WithCodes):

@@ -13,10 +13,9 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span, SpanGroup
 
 from spacy_spanner.corpus.record import CorpusError
-from spacy_spanner.distributed.annotation import Annotator, entities_of
 from spacy_spanner.distributed.inputs import InputFile, find_inputs
-from spacy_spanner.distributed.records import Record, read_records
-from spacy_spanner.distributed.shards import cut_files
+from spacy_spanner.distributed.records import InputRecord, cut_files, read_records
+from spacy_spanner.distributed.worker import Annotator, entity_rows
 from spacy_spanner.relations import StoredRelation, set_relations
 
 from ..systems import TEXTS
@@ -114,7 +113,7 @@ def test_output_formats_agree(pipeline, tmp_path):
         for doc in DocBin().from_disk(part).get_docs(VOCAB)
     ]
     for doc, want in zip(docs, expected, strict=True):
-        assert entities_of(doc, []) == want["entities"]
+        assert entity_rows(doc, []) == want["entities"]
         data = doc.user_data
         assert (data["record"], data["file"]) == (want["record"], want["file"])
         assert data["meta"] == {"id": want["record"] - 1}
@@ -178,14 +177,14 @@ def test_a_document_that_breaks_the_pipeline_takes_no_other_with_it(pipeline):
     nlp = spacy.load(pipeline)
     nlp.add_pipe("spanner_test_fails_on_boom", last=True)
     texts = [*TEXTS[:2], "boom", TEXTS[3]]
-    records = [Record(i, text) for i, text in enumerate(texts)]
+    records = [InputRecord(i, text) for i, text in enumerate(texts)]
     found = list(Annotator(nlp, batch_size=4)(records))
     assert [result.reason for result in found] == [None, None, "RuntimeError: it went off", None]
     plain = spacy.load(pipeline)
     for result in found:
         if result.doc is not None:
-            expected = entities_of(plain(result.record.text), [])
-            assert entities_of(result.doc, []) == expected
+            expected = entity_rows(plain(result.record.text), [])
+            assert entity_rows(result.doc, []) == expected
 
 
 # Rows
@@ -201,9 +200,9 @@ def test_entities_name_their_source_and_score():
     ent = {"start": 0, "end": 4, "label": "X", "score": 0.5, "source": "ents"}
     inner = {"start": 2, "end": 4, "label": "Y", "score": 0.1235, "source": "sc"}
     plain = {**inner, "score": None, "source": "plain"}
-    assert entities_of(doc, []) == [ent, plain, {**ent, "source": "sc"}, inner]
-    assert entities_of(doc, ["ents"]) == [ent]
-    assert entities_of(doc, ["sc"]) == [{**ent, "source": "sc"}, inner]
+    assert entity_rows(doc, []) == [ent, plain, {**ent, "source": "sc"}, inner]
+    assert entity_rows(doc, ["ents"]) == [ent]
+    assert entity_rows(doc, ["sc"]) == [{**ent, "source": "sc"}, inner]
 
 
 @Language.component("spanner_test_relates")

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from spacy_spanner.corpus.record import CorpusError
-from spacy_spanner.distributed.annotate import annotate
+from spacy_spanner.distributed.annotate import annotate_files
 from spacy_spanner.distributed.engines import RayWorker, shard_from_json, shard_to_json
 from spacy_spanner.distributed.inputs import InputFile
-from spacy_spanner.distributed.shards import cut_files
+from spacy_spanner.distributed.records import cut_files
 
 from .shards import make_settings, run
 from .small import COMMAND, contents, left_over, start, write_jsonl
@@ -48,7 +48,7 @@ def test_missing_engines_are_told(pipeline, tmp_path, monkeypatch, engine, modul
     monkeypatch.setitem(sys.modules, module, None)
     path = write_jsonl(tmp_path / "a.jsonl", 1)
     with pytest.raises(CorpusError, match=f"spacy-spanner\\[{engine}\\]"):
-        annotate([str(path)], make_settings(pipeline, tmp_path / "out"), engine=engine)
+        annotate_files([str(path)], make_settings(pipeline, tmp_path / "out"), engine=engine)
 
 
 def descendants(pid):
