@@ -125,8 +125,9 @@ class Errors(metaclass=WithCodes):
         "with --resume."
     )
     S123 = (
-        "{path} is damaged ({reason}), so that training cannot resume from it. Put back a copy, or begin "
-        "anew: the same command without --resume removes model-last and model-best."
+        "Training cannot resume from {path}: the checkpoint is damaged or belongs to another config "
+        "({reason}). Put back a whole one, or begin anew: the same command without --resume removes "
+        "model-last and model-best and trains from the start."
     )
 
 

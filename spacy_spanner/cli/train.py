@@ -19,11 +19,11 @@ def train_cli(
     code_path: Optional[Path] = typer.Option(
         None, "--code", "-c", help="Python file with registered functions to import"
     ),
-    verbose: bool = typer.Option(False, "--verbose", "-V", help="Tell more"),
+    verbose: bool = typer.Option(False, "--verbose", "-V", help="Show debug output"),
     gpu_id: int = typer.Option(
         -1, "--gpu-id", "-g", help="GPU of the first process of a machine, or -1 for the CPU"
     ),
-    resume: bool = typer.Option(False, "--resume", help="Go on from model-last"),
+    resume: bool = typer.Option(False, "--resume", help="Resume from model-last"),
 ) -> None:
     """Train as `spacy train` does, with one process for each GPU:
 
@@ -41,11 +41,12 @@ def train_cli(
     from spacy.training.initialize import init_nlp
     from spacy.util import load_config, logger
 
+    from ..distributed.checkpoints import CheckpointError
     from ..distributed.ranks import joined_ranks, local_gpu
     from ..distributed.training import Stopped, Trainer
 
     if resume and output is None:
-        raise typer.BadParameter("--resume needs --output, the folder to go on in")
+        raise typer.BadParameter("--resume needs --output, the folder of the run")
     if verbose:
         logger.setLevel(logging.DEBUG)
     overrides = parse_config_overrides(ctx.args)
@@ -65,7 +66,10 @@ def train_cli(
         msg.info(f"Pipeline: {nlp.pipe_names}; processes: {ranks.size}")
         try:
             trainer.train(resume=resume)
+        except CheckpointError as error:
+            msg.fail("Cannot resume", str(error))
+            raise typer.Exit(1) from None
         except Stopped as error:
             Printer().fail("Training has stopped", str(error))
-            raise typer.Exit(1) from error
+            raise typer.Exit(error.exit_code) from None
         msg.good("Training is done")

@@ -8,15 +8,16 @@ from __future__ import annotations
 import json
 import logging
 import os
+import socket
 import sys
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from typing import Any, Dict, Generator, Iterator, List, Optional
+from typing import Any, Dict, Generator, Iterator, List, Optional, Tuple
 
 from ..corpus.record import CorpusError
 from ..errors import Errors
 from .inputs import Shard, display_name
-from .pool import run_in_pool
+from .pool import end_with_driver, run_in_pool
 from .worker import ShardResult, Worker, WorkerSettings
 
 Results = Generator[ShardResult, None, None]
@@ -61,9 +62,13 @@ def shard_from_json(text: str) -> Shard:
 
 
 class RayWorker:
-    """An actor of Ray Data. The pipeline never travels: each actor loads it by its path."""
+    """An actor of Ray Data. The pipeline never travels: each actor loads it by its path.
 
-    def __init__(self, settings: WorkerSettings):
+    driver: Host and process of the command; Ray may let actors finish their shards without it.
+    """
+
+    def __init__(self, settings: WorkerSettings, driver: Tuple[str, int]):
+        end_with_driver(*driver)
         self.worker = Worker(settings)
 
     def __call__(self, batch: Dict[str, Any]) -> Dict[str, List[Any]]:
@@ -95,7 +100,7 @@ def run_ray(shards: List[Shard], settings: WorkerSettings, workers: Workers) -> 
     # A block of its own for each shard: it is what an actor gets, and what is repeated.
     data = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
         RayWorker,
-        fn_constructor_args=[settings],
+        fn_constructor_args=[settings, (socket.gethostname(), os.getpid())],
         batch_size=1,
         compute=ray.data.ActorPoolStrategy(size=min(workers.count, len(shards))),
         num_cpus=1,

@@ -12,9 +12,11 @@ import multiprocessing
 import os
 import pickle
 import signal
+import socket
 import threading
+import time
 from multiprocessing.connection import Connection, wait
-from typing import Any, Callable, Generator, Iterator, List, Sequence
+from typing import Any, Callable, Generator, Iterator, List, Optional, Sequence, Tuple, cast
 
 
 def run_in_pool(
@@ -30,7 +32,7 @@ def run_in_pool(
     maker = pickle.dumps((make_worker, settings))
     left = list(reversed(tasks))
     processes: List[Any] = []
-    busy: List[Any] = []
+    busy: List[Connection] = []
     try:
         for _ in range(min(count, len(tasks))):
             ours, theirs = context.Pipe()
@@ -41,8 +43,8 @@ def run_in_pool(
             ours.send(left.pop())
             busy.append(ours)
         while busy:
-            for connection in wait(busy):
-                result, error = connection.recv()
+            for connection in cast(List[Connection], wait(busy)):
+                result, error = cast(Tuple[Any, Optional[Exception]], connection.recv())
                 if error is not None:
                     raise error
                 if left:
@@ -60,12 +62,7 @@ def serve(connection: Connection, maker: bytes) -> None:
     """Work until the process that waits for the results has no more tasks, or is gone."""
     parent = multiprocessing.parent_process()
     assert parent is not None
-
-    def end_with_parent() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=end_with_parent, daemon=True).start()
+    exit_after(parent.join)
     try:
         make_worker, settings = pickle.loads(maker)
         worker = make_worker(settings)
@@ -73,6 +70,39 @@ def serve(connection: Connection, maker: bytes) -> None:
             connection.send((worker(connection.recv()), None))
     except Exception as error:
         connection.send((None, error))
+
+
+def exit_after(wait_for_end: Callable[[], Any]) -> None:
+    """End this process, whatever it does then, when the function returns."""
+
+    def watch() -> None:
+        wait_for_end()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def end_with_driver(host: str, pid: int) -> None:
+    """End this process soon after another one on the same machine. A driver on another machine, or
+    one that cannot be seen from here, is left to the engine."""
+
+    def wait_for_end() -> None:
+        while is_running(pid):
+            time.sleep(1)
+
+    if host == socket.gethostname() and is_running(pid):
+        exit_after(wait_for_end)
+
+
+def is_running(pid: int) -> bool:
+    """Is there such a process?"""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it belongs to somebody else
+        pass
+    return True
 
 
 @contextlib.contextmanager

@@ -84,8 +84,10 @@ class Annotator:
         found = iter(list(self.nlp.pipe(docs, batch_size=self.batch_size)))
         if not self._errors:
             return [r if r.doc is None else r._replace(doc=next(found)) for r in results]
-        # spaCy drops the whole batch of a component that failed: look for the bad one.
-        return [r if r.doc is None else self._annotate_one(r.record) for r in results]
+        if len(batch) > 1:  # spaCy drops the whole batch of a component that failed
+            return [result for record in batch for result in self._annotate([record])]
+        error = self._errors[0]
+        return [Annotated(batch[0], None, f"{type(error).__name__}: {error}")]
 
     def _start(self, record: InputRecord) -> Annotated:
         if record.reason is not None:
@@ -94,14 +96,6 @@ class Annotator:
             return Annotated(record, record.make_doc(self.nlp))
         except ValueError as error:  # longer than `nlp.max_length`
             return Annotated(record, None, str(error))
-
-    def _annotate_one(self, record: InputRecord) -> Annotated:
-        self._errors.clear()
-        found = list(self.nlp.pipe([record.make_doc(self.nlp)]))
-        if self._errors:
-            error = self._errors[0]
-            return Annotated(record, None, f"{type(error).__name__}: {error}")
-        return Annotated(record, found[0])
 
 
 class Worker:

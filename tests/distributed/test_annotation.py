@@ -146,7 +146,7 @@ def fail_on_boom(doc):
     return doc
 
 
-def test_bad_records_are_told_and_the_run_goes_on(pipeline, tmp_path):
+def test_bad_records_are_rejected_and_the_run_continues(pipeline, tmp_path):
     path = tmp_path / "a.jsonl"
     good = json.dumps({"text": TEXTS[0]}).encode()
     lines = [good, b"{", b"[1]", b'{"body": "x"}', b'{"text": 3}', b'{"text": "\xff"}', b"", good]
@@ -205,6 +205,23 @@ def test_entities_name_their_source_and_score():
     assert entity_rows(doc, ["sc"]) == [{**ent, "source": "sc"}, inner]
 
 
+def test_flat_entities_are_written_once_whatever_their_group_is_called(pipeline, tmp_path):
+    path = write_jsonl(tmp_path / "a.jsonl", 4)
+    nlp = spacy.load(pipeline)
+    nlp.get_pipe("global_pointer").cfg["ents_key"] = "flat"
+    nlp.to_disk(tmp_path / "model")
+    run([path], pipeline, tmp_path / "ents")
+    run([path], tmp_path / "model", tmp_path / "flat")
+    found = [row["entities"] for row in rows(tmp_path / "flat")]
+    assert found == [row["entities"] for row in rows(tmp_path / "ents")]
+    assert {entity["source"] for entities in found for entity in entities} == {"ents", "sc"}
+    run([path], tmp_path / "model", tmp_path / "asked", sources=("flat",))
+    asked = [row["entities"] for row in rows(tmp_path / "asked")]
+    assert [[{**e, "source": "ents"} for e in entities] for entities in asked] == [
+        [e for e in entities if e["source"] == "ents"] for entities in found
+    ]
+
+
 @Language.component("spanner_test_relates")
 def relate(doc):
     if len(doc) > 1:
@@ -230,7 +247,7 @@ def test_relations_are_written_in_characters(pipeline, tmp_path):
     assert table["relations"].to_pylist() == [[relation], []]
 
 
-def test_missing_pyarrow_is_told(pipeline, tmp_path, monkeypatch):
+def test_missing_pyarrow_is_reported(pipeline, tmp_path, monkeypatch):
     monkeypatch.setattr("spacy_spanner.distributed.annotate.find_spec", lambda name: None)
     path = write_jsonl(tmp_path / "a.jsonl", 1)
     with pytest.raises(CorpusError, match=r"spacy-spanner\[parquet\]"):
