@@ -203,21 +203,27 @@ def read_parquet(shard: Shard) -> Iterator[Found]:
 
     number, stop = shard.start, shard.start + shard.count
     try:
-        with pyarrow.parquet.ParquetFile(shard.file.path) as file:
-            sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
-            for group, (begin, size) in enumerate(zip([0, *accumulate(sizes)], sizes)):
-                if begin >= stop or begin + size <= number:
-                    continue
+        file = pyarrow.parquet.ParquetFile(shard.file.path)
+    except DAMAGE as error:
+        yield number + 1, damage(error)
+        return
+    with file:
+        sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+        for group, (begin, size) in enumerate(zip([0, *accumulate(sizes)], sizes)):
+            last = min(begin + size, stop)
+            if begin >= stop or last <= number:
+                continue
+            try:
                 for batch in file.iter_batches(BATCH, row_groups=[group]):
                     skipped = min(number - begin, batch.num_rows)
-                    for row in batch.slice(skipped, stop - number).to_pylist():
+                    for row in batch.slice(skipped, last - number).to_pylist():
                         number += 1
                         yield number, row
                     begin += batch.num_rows
-    except DAMAGE as error:
-        reason = damage(error)
-        for lost in range(number + 1, stop + 1):
-            yield lost, reason
+            except DAMAGE as error:
+                reason = damage(error)
+                yield from ((lost, reason) for lost in range(number + 1, last + 1))
+                number = last
 
 
 def damage(error: Exception) -> str:
