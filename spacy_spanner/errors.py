@@ -102,12 +102,12 @@ class Errors(metaclass=WithCodes):
     S053 = "{path} cannot be read: {reason}. Take another output folder."
     S054 = (
         "A worker process died (out of memory?). The shards that are done are in {path}; the same command "
-        "continues from there."
+        "resumes from there."
     )
     S055 = "{engine} is not installed: pip install 'spacy-spanner[{extra}]'."
     S056 = (
-        "{path} cannot be written: {reason}. Every shard that is there is whole; the same command continues "
-        "from there."
+        "{path} cannot be written: {reason}. Every shard that is there is whole; the same command "
+        "resumes from there."
     )
     S057 = (
         "The ranks do not train the same pipeline: their parameters differ in name or shape. Give all of "
@@ -119,7 +119,7 @@ class Errors(metaclass=WithCodes):
     )
     S060 = (
         "Rank {rank}: training stopped after step {step}: another rank is gone ({reason}). Rank 0 keeps "
-        "checkpoints in {path}; continue from there with --resume."
+        "checkpoints in {path}; resume from there with --resume."
     )
     S059 = "There is nothing to resume from: {path} does not exist. Train without --resume first."
     S100 = "{path}: {reason}. {hint}"
@@ -152,6 +152,19 @@ class Errors(metaclass=WithCodes):
     S062 = (
         "Component '{name}': option {option} = {value!r} is not possible any more: {reason}. Remove the "
         "option from the config; only {only!r}, which is what the model does now, is still accepted."
+    )
+    S120 = (
+        "{path} is in use by another run. Wait until that one ends, or take another output folder."
+    )
+    S121 = "Stopped by {signal}. The finished shards are in {path}; the same command resumes from there."
+    S122 = (
+        "Stopped by {signal} after step {step}. {path} holds the weights of that step; resume from there "
+        "with --resume."
+    )
+    S123 = (
+        "Training cannot resume from {path}: the checkpoint is damaged or belongs to another config "
+        "({reason}). Put back a whole one, or begin anew: the same command without --resume removes "
+        "model-last and model-best and trains from the start."
     )
 
 

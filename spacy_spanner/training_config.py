@@ -23,9 +23,22 @@ def names(kind: str) -> List[str]:
 
 
 def read_overlay(*parts: str) -> Config:
-    """An overlay as it is written, such as `read_overlay("systems", "global_pointer")`."""
+    """An overlay, merged into the one it names as its base, if any."""
     path = CONFIGS.joinpath(*parts).with_suffix(".cfg")
-    return Config().from_disk(path, interpolate=False)
+    overlay = Config().from_disk(path, interpolate=False)
+    base = overlay.pop("overlay", {}).get("base")
+    return overlay if base is None else put_into(read_overlay(*parts[:-1], base), overlay)
+
+
+def put_into(base: Any, changes: Dict[str, Any]) -> Any:
+    """Changes put into a base whose order stays, as it is that of the parts of an encoder. A block of
+    another architecture replaces the one of the base."""
+    for name, value in changes.items():
+        old, kind = base.get(name), "@architectures"
+        are_blocks = isinstance(old, dict) and isinstance(value, dict)
+        is_same = are_blocks and value.get(kind, old.get(kind)) == old.get(kind)
+        base[name] = put_into(old, value) if is_same else value
+    return base
 
 
 def component_of(system: str) -> Dict[str, Any]:

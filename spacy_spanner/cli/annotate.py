@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import List, Optional
+from typing import TYPE_CHECKING, List, Optional
 
 import typer
 from wasabi import msg
+
+from ..errors import Errors
+
+if TYPE_CHECKING:
+    from ..distributed.annotate import Totals
 
 
 class InputFormat(str, Enum):
@@ -61,38 +66,54 @@ def annotate_cli(
 ) -> None:
     """Annotate documents with a trained pipeline.
 
-    Every shard of records becomes one file of the output folder, whole or not at all. A run that was
-    stopped is resumed by the same command. Records that cannot be annotated are listed in rejects/.
+    Every shard of records becomes one file of the output folder, whole or not at all. The same command
+    resumes a run that was stopped. Records that cannot be annotated are listed in rejects/.
     """
-    from ..distributed.annotate import annotate
-    from ..distributed.engines import Places
-    from ..distributed.worker import Settings
+    from ..distributed.inputs import display_name
+    from ..distributed.signals import Interrupted, handled, interrupt
 
-    settings = Settings(
-        model=str(Path(model).resolve()) if Path(model).is_dir() else model,
-        output=str(output.resolve()),
-        format=format.value,
-        text_field=text_field,
-        sources=tuple(source),
-        relations=relations,
-        batch_size=batch_size,
-        gpu_id=gpu_id,
-        threads=threads,
-    )
-    totals = annotate(
-        inputs,
-        settings,
-        engine=engine.value,
-        places=Places(n_process if engine == Engine.local else actors, address),
-        input_format=input_format.value,
-        shard_size=shard_size,
-        progress=True,
-    )
+    try:
+        with handled(interrupt):  # before the other imports, which take seconds
+            from ..distributed.annotate import annotate_files
+            from ..distributed.engines import Workers
+            from ..distributed.worker import WorkerSettings
+
+            settings = WorkerSettings(
+                model=str(Path(model).resolve()) if Path(model).is_dir() else model,
+                output=str(output.resolve()),
+                format=format.value,
+                text_field=text_field,
+                sources=tuple(source),
+                relations=relations,
+                batch_size=batch_size,
+                gpu_id=gpu_id,
+                threads=threads,
+            )
+            totals = annotate_files(
+                inputs,
+                settings,
+                engine=engine.value,
+                workers=Workers(n_process if engine == Engine.local else actors, address),
+                input_format=input_format.value,
+                shard_size=shard_size,
+                progress=True,
+            )
+    except Interrupted as stop:
+        message = Errors.S121.format(signal=stop, path=display_name(output))
+        msg.fail("The run has stopped", message)
+        raise typer.Exit(stop.exit_code) from None
+    show_totals(totals, display_name(output))
+
+
+def show_totals(totals: Totals, output: str) -> None:
+    """Say what a run did."""
     if totals.earlier:
         msg.info(f"{totals.earlier:,} of {totals.shards:,} shards were already there")
+    if totals.damaged:
+        msg.warn(f"{totals.damaged:,} finished shards were damaged and have been done again")
     speed = totals.words / max(totals.seconds, 1e-9)
     msg.good(
         f"{totals.docs:,} documents in {totals.seconds:,.1f} s ({speed:,.0f} words/s): {output}"
     )
     if totals.rejects:
-        msg.warn(f"{totals.rejects:,} records were rejected: see {output / 'rejects'}")
+        msg.warn(f"{totals.rejects:,} records were rejected: see {output}/rejects")

@@ -39,6 +39,7 @@ def train_cli(
     from spacy.cli._util import import_code, parse_config_overrides, setup_gpu
     from spacy.util import logger
 
+    from ..distributed.checkpoints import CheckpointError
     from ..distributed.ranks import joined_ranks, local_gpu
     from ..distributed.training import Stopped, Trainer
     from .command import show
@@ -62,9 +63,12 @@ def train_cli(
         msg.info(f"Pipeline: {nlp.pipe_names}; processes: {ranks.size}")
         try:
             trainer.train(resume=resume)
+        except CheckpointError as error:
+            msg.fail("Cannot resume", str(error))
+            raise typer.Exit(1) from None
         except Stopped as error:
             show(error)  # at once: torchrun may end this process while it leaves the group
-            raise typer.Exit(1) from error
+            raise typer.Exit(error.exit_code) from None
         msg.good("Training is done")
 
 

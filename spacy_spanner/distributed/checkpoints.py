@@ -1,10 +1,9 @@
-"""`model-last` and `model-best`, whole at any moment, with what training needs to go on."""
+"""`model-last` and `model-best`, whole at any moment, with what training needs to resume."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
@@ -15,20 +14,20 @@ from spacy.language import Language
 from thinc.api import Optimizer
 from thinc.util import torch2xp, xp2torch
 
-from .parameters import Parameter
+from ..errors import Errors, UserError
+from .parameters import Parameter, parameters_of
+from .ranks import Ranks
 
 LAST, BEST = "model-last", "model-best"
 STATE = "training_state.safetensors"
 MOMENTS = ("mom1", "mom2")
 
+# The last step that was finished, and score and step of every evaluation.
+Progress = Tuple[int, List[Tuple[float, int]]]
 
-@dataclass
-class Progress:
-    """How far training is. `step` is the last one that was finished, -1 before the first."""
 
-    step: int = -1
-    results: List[Tuple[float, int]] = field(default_factory=list)  # score and step
-    words: int = 0
+class CheckpointError(UserError, ValueError):
+    """There is no checkpoint, or it cannot be read."""
 
 
 def save_checkpoint(
@@ -54,6 +53,25 @@ def save_checkpoint(
         swap(fresh, output / BEST)
 
 
+def load_checkpoint(
+    nlp: Language, output: Path, optimizer: Optimizer, pipes: List[Any], ranks: Ranks
+) -> Progress:
+    """Put the weights and moments of `model-last` into pipeline and optimizer. The schedules are left
+    to the caller."""
+    folder = output / LAST
+    if ranks.is_first:
+        restore(folder)
+    ranks.of_first(None)  # the others read what rank 0 may have mended
+    if not folder.exists():
+        raise CheckpointError(Errors.S059.format(path=folder))
+    try:
+        nlp.from_disk(folder)
+        return load_state(folder / STATE, optimizer, parameters_of(pipes))
+    except Exception as error:  # of many kinds: each part of a pipeline is read by its own code
+        reason = f"{type(error).__name__}: {error}"
+        raise CheckpointError(Errors.S123.format(path=folder, reason=reason)) from error
+
+
 def swap(fresh: Path, target: Path) -> None:
     """Folders cannot be replaced in one step; `restore` mends what stops between the two."""
     old = target.with_name(f".{target.name}.old")
@@ -65,6 +83,7 @@ def swap(fresh: Path, target: Path) -> None:
 
 
 def restore(target: Path) -> None:
+    """Undo a swap that was stopped half-way."""
     old = target.with_name(f".{target.name}.old")
     if old.exists() and not target.exists():
         old.rename(target)
@@ -74,6 +93,7 @@ def restore(target: Path) -> None:
 def save_state(
     path: Path, progress: Progress, optimizer: Optimizer, parameters: List[Parameter]
 ) -> None:
+    """Store progress and the optimizer's moments, which are known by the order of parameters."""
     tensors: Dict[str, torch.Tensor] = {}
     for name in MOMENTS:
         moments = getattr(optimizer, name)
@@ -81,17 +101,12 @@ def save_state(
             if parameter.key in moments:
                 tensors[f"{name}.{i}"] = xp2torch(moments[parameter.key]).cpu().contiguous()
     updates = [optimizer.nr_update.get(parameter.key, 0) for parameter in parameters]
-    facts = {
-        "step": progress.step,
-        "results": progress.results,
-        "words": progress.words,
-        "updates": updates,
-    }
+    facts = {"step": progress[0], "results": progress[1], "updates": updates}
     safetensors.torch.save_file(tensors, path, metadata={"progress": json.dumps(facts)})
 
 
 def load_state(path: Path, optimizer: Optimizer, parameters: List[Parameter]) -> Progress:
-    """Put the moments back into the optimizer; its schedules are left to the caller."""
+    """The inverse of `save_state`."""
     with safe_open(path, framework="pt") as file:
         facts: Dict[str, Any] = json.loads(file.metadata()["progress"])
     for name, moment in safetensors.torch.load_file(path).items():
@@ -100,5 +115,4 @@ def load_state(path: Path, optimizer: Optimizer, parameters: List[Parameter]) ->
         getattr(optimizer, kind)[parameter.key] = torch2xp(moment.to(parameter.value().device))
     for parameter, count in zip(parameters, facts["updates"]):
         optimizer.nr_update[parameter.key] = count
-    results = [(score, step) for score, step in facts["results"]]
-    return Progress(facts["step"], results, facts["words"])
+    return facts["step"], [(score, step) for score, step in facts["results"]]

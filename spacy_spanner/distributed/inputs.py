@@ -8,7 +8,7 @@ import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Dict, Iterator, List, Sequence
+from typing import IO, Any, Dict, List, Sequence
 
 from ..corpus.record import CorpusError
 from ..errors import Errors
@@ -39,6 +39,30 @@ class InputFile:
         return {"name": self.name, "size": stat.st_size, "changed": stat.st_mtime_ns}
 
 
+@dataclass(frozen=True)
+class Shard:
+    """`count` records of one file, from number `first` on (counted from 1).
+
+    start: Where they begin: a byte in text, JSONL and CSV, a row in Parquet and .spacy.
+    """
+
+    name: str
+    file: InputFile
+    first: int
+    count: int
+    start: int
+
+    @classmethod
+    def from_dict(cls, fields: Dict[str, Any]) -> Shard:
+        """The inverse of `dataclasses.asdict`."""
+        return cls(**{**fields, "file": InputFile(**fields["file"])})
+
+
+def display_name(path: Any) -> str:
+    """A file name as text. Bytes of it that are not UTF-8 are written as escapes."""
+    return os.fsencode(path).decode("utf-8", errors="backslashreplace")
+
+
 def find_inputs(
     inputs: Sequence[str], *, format: str, output: Path, stdin: IO[bytes]
 ) -> List[InputFile]:
@@ -50,17 +74,19 @@ def find_inputs(
     found: Dict[str, InputFile] = {}
     for given in inputs:
         if given == STDIN:
-            names = [(STDIN, keep_stdin(stdin, output, "text" if format == "auto" else format))]
+            kind = "text" if format == "auto" else format
+            files = [InputFile(STDIN, str(keep_stdin(stdin, output, kind).resolve()), kind)]
         else:
-            names = [(str(path), path) for path in expand(given, output.resolve())]
-        for name, path in names:
-            kind = "text" if name == STDIN and format == "auto" else format_of(path, format)
-            file = InputFile(name, str(path.resolve()), kind)
+            files = [
+                InputFile(display_name(path), str(path.resolve()), format_of(path, format))
+                for path in expand(given, output.resolve())
+            ]
+        for file in files:
             found.setdefault(file.path, file)
     return list(found.values())
 
 
-def expand(given: str, output: Path) -> Iterator[Path]:
+def expand(given: str, output: Path) -> List[Path]:
     """The files of one argument; a folder stands for all files below it of a known format."""
     path = Path(given)
     if path.is_dir():
@@ -71,22 +97,25 @@ def expand(given: str, output: Path) -> Iterator[Path]:
         paths = sorted(Path(p) for p in glob.glob(given, recursive=True) if Path(p).is_file())
     paths = [p for p in paths if output not in p.resolve().parents]
     if not paths:
-        raise CorpusError(Errors.S029.format(path=given, reason="no file to annotate found there"))
-    yield from paths
+        reason = "no file to annotate found there"
+        raise CorpusError(Errors.S029.format(path=display_name(given), reason=reason))
+    return paths
 
 
 def format_of(path: Path, format: str) -> str:
+    """The format of a file: the given one or, for "auto", that of its ending."""
     if format != "auto":
         return format
     if path.suffix not in FORMATS:
         reason = f"unknown ending {path.suffix!r}"
         known = ", ".join(sorted(set(FORMATS.values())))
-        raise CorpusError(Errors.S050.format(path=path, reason=reason, formats=known))
+        name = display_name(path)
+        raise CorpusError(Errors.S050.format(path=name, reason=reason, formats=known))
     return FORMATS[path.suffix]
 
 
 def keep_stdin(stdin: IO[bytes], output: Path, format: str) -> Path:
-    """A copy of standard input, as shards are read again after a stop. When a run goes on, the
+    """A copy of standard input, as shards are read again after a stop. When a run is resumed, the
     input must come again and be the same."""
     if format not in LINE_FORMATS:
         reason = f"standard input cannot be in format {format}"
@@ -100,7 +129,8 @@ def keep_stdin(stdin: IO[bytes], output: Path, format: str) -> Path:
         if not target.exists():
             os.replace(part, target)
         elif not filecmp.cmp(part, target, shallow=False):
-            raise CorpusError(Errors.S051.format(path=output, what="standard input"))
+            what = "standard input"
+            raise CorpusError(Errors.S051.format(path=display_name(output), what=what))
     finally:
         part.unlink(missing_ok=True)
     return target

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any, Iterable, Iterator, List, Optional, Protocol, Sequence, Tuple, cast
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union, cast
 
 import torch
 from spacy.language import Language
@@ -23,59 +23,43 @@ from .ranks import Ranks
 BUCKET = 2**24  # numbers that are sent at once: 64 MB
 
 
-class Parameter(Protocol):
-    """A parameter wherever it lives. `key` is what the optimizer knows it by."""
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter wherever it lives.
 
-    @property
-    def key(self) -> Tuple[int, str]: ...
+    owner: The layer of thinc that holds it, or the parameter of a torch module itself.
+    key: What the optimizer knows it by: the id of its layer or shim, and its name.
+    """
 
-    def value(self) -> Tensor: ...
-
-    def set_value(self, value: Tensor) -> None: ...
-
-    def gradient(self) -> Optional[Tensor]: ...
-
-    def set_gradient(self, gradient: Tensor) -> None: ...
-
-
-@dataclass
-class ThincParameter:
-    node: Model
-    name: str
-
-    @property
-    def key(self) -> Tuple[int, str]:
-        return self.node.id, self.name
-
-    def value(self) -> Tensor:
-        return xp2torch(self.node.get_param(self.name))
-
-    def set_value(self, value: Tensor) -> None:
-        self.node.set_param(self.name, cast(FloatsXd, torch2xp(value)))
-
-    def gradient(self) -> Optional[Tensor]:
-        return xp2torch(self.node.get_grad(self.name)) if self.node.has_grad(self.name) else None
-
-    def set_gradient(self, gradient: Tensor) -> None:
-        self.node.set_grad(self.name, cast(FloatsXd, torch2xp(gradient)))
-
-
-@dataclass
-class TorchParameter:
+    owner: Union[Model, nn.Parameter]
     key: Tuple[int, str]
-    parameter: nn.Parameter
 
     def value(self) -> Tensor:
-        return self.parameter.data
+        """The weights."""
+        if isinstance(self.owner, nn.Parameter):
+            return self.owner.data
+        return xp2torch(self.owner.get_param(self.key[1]))
 
     def set_value(self, value: Tensor) -> None:
-        self.parameter.data = value
+        """Replace the weights."""
+        if isinstance(self.owner, nn.Parameter):
+            self.owner.data = value
+        else:
+            self.owner.set_param(self.key[1], cast(FloatsXd, torch2xp(value)))
 
     def gradient(self) -> Optional[Tensor]:
-        return self.parameter.grad
+        """The gradient; None where there is none."""
+        if isinstance(self.owner, nn.Parameter):
+            return self.owner.grad
+        name = self.key[1]
+        return xp2torch(self.owner.get_grad(name)) if self.owner.has_grad(name) else None
 
     def set_gradient(self, gradient: Tensor) -> None:
-        self.parameter.grad = gradient
+        """Replace the gradient."""
+        if isinstance(self.owner, nn.Parameter):
+            self.owner.grad = gradient
+        else:
+            self.owner.set_grad(self.key[1], cast(FloatsXd, torch2xp(gradient)))
 
 
 def trained_pipes(nlp: Language, frozen: Sequence[str]) -> List[Any]:
@@ -91,24 +75,22 @@ def trained_pipes(nlp: Language, frozen: Sequence[str]) -> List[Any]:
 
 def parameters_of(pipes: Iterable[Any]) -> List[Parameter]:
     """Each parameter once, in the order of the pipeline."""
-    found: List[Parameter] = []
-    for pipe in pipes:
-        for node in pipe.model.walk():
-            for shim in node.shims:
-                module = shim._model
-                if isinstance(module, nn.Module):
-                    found += [
-                        TorchParameter((shim.id, name), parameter)
-                        for name, parameter in module.named_parameters()
-                    ]
-            found += [ThincParameter(node, n) for n in node.param_names if node.has_param(n)]
-    # thinc counts nodes and shims apart: a key alone would not tell them from each other
-    return list({(type(parameter), parameter.key): parameter for parameter in found}.values())
+    found: Dict[Any, Parameter] = {}
+    for node in (node for pipe in pipes for node in pipe.model.walk()):
+        # thinc counts nodes and shims apart: a key alone would not tell them from each other
+        for shim in node.shims:
+            if isinstance(shim._model, nn.Module):
+                for name, weights in shim._model.named_parameters():
+                    found["shim", shim.id, name] = Parameter(weights, (shim.id, name))
+        for name in node.param_names:
+            if node.has_param(name):
+                found["node", node.id, name] = Parameter(node, (node.id, name))
+    return list(found.values())
 
 
 def copy_weights(parameters: List[Parameter], ranks: Ranks) -> None:
     """All ranks begin with the weights of rank 0."""
-    shapes = [(name, tuple(p.value().shape)) for p in parameters for name in [p.key[1]]]
+    shapes = [(p.key[1], tuple(p.value().shape)) for p in parameters]
     digests = ranks.of_all(hashlib.sha256(repr(shapes).encode()).hexdigest())
     if len(set(digests)) > 1:
         raise ValueError(Errors.S057)
@@ -136,6 +118,7 @@ def add_gradients(parameters: List[Parameter], ranks: Ranks, *, share: float) ->
 
 
 def part_of(parameter: Parameter, share: float) -> Tensor:
+    """What this rank adds to the sum."""
     gradient = parameter.gradient()
     return torch.zeros_like(parameter.value()) if gradient is None else gradient * share
 

@@ -1,13 +1,15 @@
-"""`spacy train` on several ranks: each takes its share of every batch, all take the same step."""
+"""`spacy train` on several ranks: each takes its share of every batch, all take the same step.
+
+spaCy's own loop (`train_while_improving`) decides on steps, evaluation and the end. Its caller,
+`spacy.training.train`, cannot be used: it empties the output folder and writes checkpoints in place.
+"""
 
 from __future__ import annotations
 
 import random
-import signal
 import sys
 from pathlib import Path
-from timeit import default_timer as timer
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from spacy.language import Language
 from spacy.schemas import ConfigSchemaTraining
@@ -17,14 +19,14 @@ from spacy.training.loop import (
     create_before_to_disk_callback,
     create_evaluation_callback,
     create_train_batches,
-    subdivide_batch,
+    train_while_improving,
     update_meta,
 )
 from spacy.util import registry, resolve_dot_names
-from thinc.api import constant, fix_random_seed
+from thinc.api import Optimizer, fix_random_seed
 
 from ..errors import Errors, UserError
-from .checkpoints import LAST, STATE, Progress, load_state, restore, save_checkpoint
+from .checkpoints import LAST, load_checkpoint, save_checkpoint
 from .parameters import (
     Parameter,
     add_gradients,
@@ -34,12 +36,76 @@ from .parameters import (
     trained_pipes,
 )
 from .ranks import RankLost, Ranks
+from .signals import Interrupted, SignalNote, handled
 
 Batch = Tuple[int, List[Example]]  # epoch, examples
 
 
 class Stopped(UserError):
-    """Training ended before its time; the message says where it can go on."""
+    """Training ended before its time; the message says how to resume."""
+
+    def __init__(self, message: str, *, exit_code: int = 1):
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class SharedPipeline:
+    """The pipeline as spaCy's loop sees it: one component, which all ranks update together.
+
+    Steps that were taken before training was stopped are counted, not taken again. So the loop itself
+    brings schedules, batches and epochs to where they were.
+    """
+
+    is_trainable = True
+    model = "all"  # the loop only asks whether there is one
+
+    def __init__(self, nlp: Language, ranks: Ranks, frozen: List[str]):
+        self.nlp = nlp
+        self.ranks = ranks
+        self.pipes = trained_pipes(nlp, frozen)
+        self.parameters: List[Parameter] = parameters_of(self.pipes)
+        self.signal = SignalNote()
+        self.step = -1  # the last one that the loop has finished
+        self.replayed = -1  # up to this one, steps were taken before training was stopped
+        self._seen, self._own = 0, 0  # examples of this step: of all ranks, of this one
+
+    @property
+    def pipeline(self) -> List[Tuple[str, SharedPipeline]]:
+        return [("shared", self)]
+
+    @property
+    def is_replay(self) -> bool:
+        """Was the step that begins now taken before training was stopped?"""
+        return self.step < self.replayed
+
+    @property
+    def taken(self) -> int:
+        """The last step whose update is in the weights."""
+        return max(self.step, self.replayed)
+
+    def use_params(self, params: Dict[Any, Any]) -> ContextManager[None]:
+        return self.nlp.use_params(params)
+
+    def update(self, examples: List[Example], **options: Any) -> None:
+        """Gradients of every `size`-th example, on this rank."""
+        if self.is_replay:
+            return
+        if self.signal.number:  # looked at here, where nothing is cut off
+            raise Interrupted(self.signal.number)
+        own = examples[self.ranks.rank :: self.ranks.size]
+        self._seen, self._own = self._seen + len(examples), self._own + len(own)
+        self.nlp.update(own, **options)
+
+    def finish_update(self, optimizer: Optimizer) -> None:
+        """The step of all ranks, from the gradients of all."""
+        if not self.is_replay:
+            if self.ranks.size > 1:
+                share_overflow(self.pipes, self.ranks)
+                add_gradients(self.parameters, self.ranks, share=self._own / self._seen)
+            for pipe in self.pipes:
+                pipe.finish_update(optimizer)
+        self.step += 1
+        self._seen, self._own = 0, 0
 
 
 class Trainer:
@@ -55,17 +121,15 @@ class Trainer:
         self.train_corpus, dev_corpus = resolve_dot_names(config, names)
         self.optimizer = self.settings["optimizer"]
         self.frozen: List[str] = self.settings["frozen_components"]
-        self.pipes = trained_pipes(nlp, self.frozen)
-        self.parameters: List[Parameter] = parameters_of(self.pipes)
-        self.progress = Progress()
+        self.shared = SharedPipeline(nlp, ranks, self.frozen)
+        self.results: List[Tuple[float, int]] = []  # score and step of every evaluation
         weights = self.settings["score_weights"]
         self._evaluate = create_evaluation_callback(nlp, dev_corpus, weights)
         self._to_disk = create_before_to_disk_callback(self.settings["before_to_disk"])
-        self._terminated = False
 
     def train(self, *, resume: bool = False) -> None:
-        """Train to the end. If another rank is lost, save what there is and raise `Stopped`."""
-        handler = signal.signal(signal.SIGTERM, self._note_signal)
+        """Train to the end. If a rank is lost or a signal comes, save what there is and raise
+        `Stopped`."""
         if self.settings["seed"] is not None:
             fix_random_seed(self.settings["seed"])
         if resume:
@@ -73,81 +137,50 @@ class Trainer:
         elif self.ranks.is_first:
             clean_output_dir(self.output)
         log_step, finish_log = self._logger()
-        try:
-            copy_weights(self.parameters, self.ranks)
-            for info, is_best in self._steps():
-                if is_best is not None and self.ranks.is_first:
-                    with self.nlp.select_pipes(disable=self.frozen):
-                        update_meta(self.settings, self.nlp, info)
-                    self._save(is_best)
-                log_step(info if is_best is not None else None)
-        except RankLost as error:
+        with handled(self.shared.signal):
+            try:
+                copy_weights(self.shared.parameters, self.ranks)
+                for info, is_best in self._steps():
+                    if is_best is not None and self.ranks.is_first:
+                        with self.nlp.select_pipes(disable=self.frozen):
+                            update_meta(self.settings, self.nlp, info)
+                        self._save(is_best)
+                    log_step(info if is_best is not None else None)
+            except (RankLost, Interrupted) as error:
+                self._save(False)
+                raise self._stopped(error) from error
+            finally:
+                finish_log()
             self._save(False)
-            raise Stopped(self._stop_message(error)) from error
-        finally:
-            finish_log()
-            signal.signal(signal.SIGTERM, handler)
-        self._save(False)
 
     def _steps(self) -> Iterator[Tuple[Dict[str, Any], Optional[bool]]]:
-        settings, progress = self.settings, self.progress
-        drop = settings["dropout"]
-        dropouts = iter(constant(drop) if isinstance(drop, float) else drop)
-        losses: Dict[str, float] = {}
-        begin = timer()
-        for step, (epoch, batch) in enumerate(self._batches()):
-            rate = next(dropouts)
-            if step <= progress.step:  # taken before the run was stopped
-                self.optimizer.step_schedules()
-                continue
-            if settings["before_update"]:
-                settings["before_update"](self.nlp, {"step": step, "epoch": epoch})
-            self._step(batch, rate, losses)
-            progress.step = step
-            progress.words += sum(len(example) for example in batch)
-            is_best, score, others = None, None, None
-            if step % settings["eval_frequency"] == 0:
-                score, others = self._score()
-                progress.results.append((score, step))
-                is_best = score == max(progress.results)[0]
-                losses = self._mean_losses(losses)
-            yield (
-                {
-                    "epoch": epoch,
-                    "step": step,
-                    "score": score,
-                    "other_scores": others,
-                    "losses": losses,
-                    "checkpoints": progress.results,
-                    "seconds": int(timer() - begin),
-                    "words": progress.words,
-                },
-                is_best,
-            )
-            losses = {} if is_best is not None else losses
-            if self._is_over(step):
-                break
+        """What spaCy's loop tells of each step that is taken now."""
+        settings = self.settings
+        before_update = settings["before_update"]
 
-    def _step(self, batch: List[Example], drop: float, losses: Dict[str, float]) -> None:
-        """One step of all ranks; each learns from every `size`-th example of the batch."""
-        if self._terminated:
-            raise RankLost("this process was told to end")
-        own = batch[self.ranks.rank :: self.ranks.size]
-        for part in subdivide_batch(own, self.settings["accumulate_gradient"]):
-            self.nlp.update(
-                part,
-                drop=drop,
-                losses=losses,
-                sgd=False,  # type: ignore[arg-type]
-                exclude=self.frozen,
-                annotates=self.settings["annotating_components"],
-            )
-        if self.ranks.size > 1:
-            share_overflow(self.pipes, self.ranks)
-            add_gradients(self.parameters, self.ranks, share=len(own) / len(batch))
-        for pipe in self.pipes:
-            pipe.finish_update(self.optimizer)
-        self.optimizer.step_schedules()
+        def call_before_update(_: Any, info: Dict[str, Any]) -> None:
+            if not self.shared.is_replay:
+                before_update(self.nlp, info)
+
+        steps = train_while_improving(
+            self.shared,  # type: ignore[arg-type]
+            self.optimizer,
+            self._batches(),
+            self._score,
+            dropout=settings["dropout"],
+            accumulate_gradient=settings["accumulate_gradient"],
+            patience=settings["patience"],
+            max_steps=settings["max_steps"],
+            eval_frequency=settings["eval_frequency"],
+            exclude=self.frozen,
+            annotating_components=settings["annotating_components"],
+            before_update=call_before_update if before_update else None,
+        )
+        for _, info, is_best in steps:
+            if info["step"] > self.shared.replayed:
+                if is_best is not None:
+                    info.update(losses=self._mean(info["losses"]), checkpoints=self.results)
+                yield info, is_best
 
     def _batches(self) -> Iterator[Batch]:
         """The batches of all ranks together. They are the same on each: the random numbers that
@@ -170,22 +203,20 @@ class Trainer:
             yield found
 
     def _score(self) -> Tuple[float, Dict[str, Any]]:
-        """Rank 0 evaluates; the others wait for the score."""
-        result = None
-        if self.ranks.is_first:
-            with self.nlp.use_params(self.optimizer.averages or {}):
-                result = self._evaluate()
-        return self.ranks.of_first(result)
+        """Rank 0 evaluates; the others wait for the score. Of steps that were taken before, the best
+        score so far is enough for the loop to decide what is best and when to end."""
+        step = self.shared.step
+        if step <= self.shared.replayed:
+            known = (score for score, at in self.results if at <= step)
+            return max(known, default=float("-inf")), {}
+        result = self.ranks.of_first(self._evaluate() if self.ranks.is_first else None)
+        self.results.append((result[0], step))
+        return result
 
-    def _mean_losses(self, losses: Dict[str, float]) -> Dict[str, float]:
+    def _mean(self, losses: Dict[str, float]) -> Dict[str, float]:
         every = self.ranks.of_all(losses)
         names = {name for own in every for name in own}
         return {name: sum(own.get(name, 0.0) for own in every) / len(every) for name in names}
-
-    def _is_over(self, step: int) -> bool:
-        patience, max_steps = self.settings["patience"], self.settings["max_steps"]
-        best = -max((score, -at) for score, at in self.progress.results)[1]
-        return bool((patience and step - best >= patience) or (max_steps and step >= max_steps))
 
     def _logger(self) -> Tuple[Callable, Callable]:
         if not self.ranks.is_first:
@@ -200,34 +231,28 @@ class Trainer:
             save_checkpoint(
                 self._to_disk(self.nlp),
                 self.output,
-                progress=self.progress,
+                progress=(self.shared.taken, self.results),
                 optimizer=self.optimizer,
-                parameters=self.parameters,
+                parameters=self.shared.parameters,
                 is_best=is_best,
             )
 
-    def _stop_message(self, error: RankLost) -> str:
-        folder = "nothing" if self.output is None else str(self.output / LAST)
-        message = Errors.S058 if self.ranks.is_first else Errors.S060
-        return message.format(
-            rank=self.ranks.rank, step=self.progress.step, path=folder, reason=error
-        )
-
     def _load(self) -> None:
         assert self.output is not None
-        folder = self.output / LAST
-        if self.ranks.is_first:
-            restore(folder)
-        self.ranks.of_first(None)  # the others read what rank 0 may have mended
-        if not folder.exists():
-            raise UserError(Errors.S059.format(path=folder))
-        self.nlp.from_disk(folder)
-        self.parameters = parameters_of(self.pipes)  # loading makes new ones
-        self.progress = load_state(folder / STATE, self.optimizer, self.parameters)
+        self.shared.replayed, self.results = load_checkpoint(
+            self.nlp, self.output, self.optimizer, self.shared.pipes, self.ranks
+        )
+        self.shared.parameters = parameters_of(self.shared.pipes)  # loading makes new ones
 
-    def _note_signal(self, number: int, frame: Any) -> None:
-        # Only noted: in the middle of a step or of saving nothing may be cut off.
-        self._terminated = True
+    def _stopped(self, error: BaseException) -> Stopped:
+        folder = "nothing" if self.output is None else str(self.output / LAST)
+        facts = {"rank": self.ranks.rank, "step": self.shared.taken, "path": folder}
+        number = self.shared.signal.number
+        if number:  # the others got it, too: that one of them left before this one says nothing
+            stop = Interrupted(number)
+            return Stopped(Errors.S122.format(signal=stop, **facts), exit_code=stop.exit_code)
+        message = Errors.S058 if self.ranks.is_first else Errors.S060
+        return Stopped(message.format(reason=error, **facts))
 
 
 def join_batches(batches: Iterable[Batch], count: int) -> Iterator[Batch]:

@@ -19,9 +19,10 @@ from thinc.types import Floats2d
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..bridge import shim_of
 from ..dropout import Dropout
 from .packing import PackedBiLSTM
-from .torch_layer import Encoder, check_option, shim_of, to_device, uniform, word_layer
+from .torch_layer import Encoder, check_option, to_device, uniform, word_layer
 
 EXACT = 0x180  # code points with a row of their own: Latin up to Extended-A
 GROUPS = (4, 8, 12, 20)  # words up to these lengths are padded together
@@ -30,6 +31,7 @@ GROUPS = (4, 8, 12, 20)  # words up to these lengths are padded together
 def read_characters(
     model: Encoder, words: numpy.ndarray, vocab: Vocab
 ) -> Tuple[Tensor, numpy.ndarray]:
+    """The characters of distinct words, and the length of each word."""
     texts = [vocab.strings[word] for word in words.tolist()]
     rows, lengths = character_rows(texts, model.attrs["n_chars"], model.attrs["max_chars"])
     return to_device(rows, shim_of(model)), lengths
@@ -55,8 +57,8 @@ def character_rows(
 
 
 def grouped(lengths: numpy.ndarray) -> Iterator[Tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray]]:
-    """Words of like length: their numbers (n,), the places of their characters among all of them
-    (n, K), and which of those are real (n, K)."""
+    """Words of similar length: their numbers (n,), the positions of their characters among all of
+    them (n, K), and which of those are unpadded (n, K)."""
     starts = numpy.cumsum(lengths) - lengths
     order = numpy.argsort(lengths, kind="stable")
     bounds = numpy.searchsorted(lengths[order], GROUPS, side="right")
@@ -155,21 +157,21 @@ class IntNet(nn.Module):
         return by_group(self.table(chars), lengths, self.encode)
 
     def encode(self, x: Tensor, mask: Tensor) -> Tensor:  # (n, E, K), (n, 1, K) -> (n, D)
-        # Biases make padded places non-zero; each kernel must read zeros there.
+        # Biases make padding non-zero; each kernel must read zeros there.
         channels = self.first(x) * mask
         for narrow, wide in zip(self.narrow, self.wide, strict=True):
             new = wide(F.relu(narrow(channels)) * mask) * mask
             channels = torch.cat([new, channels], dim=1)
-        return channels.amax(dim=2)  # zeros of padded places never win: all channels are >= 0
+        return channels.amax(dim=2)  # zeros of padding never win: all channels are >= 0
 
 
 def by_group(
     x: Tensor, lengths: numpy.ndarray, encode: Callable[[Tensor, Tensor], Tensor]
 ) -> Tensor:
-    """Run `encode` over groups of words of like length.  (S, E) -> (U, D)"""
+    """Run `encode` over groups of words of similar length.  (S, E) -> (U, D)"""
     found, numbers = [], []
-    for words, places, mask in grouped(lengths):
-        padded = F.embedding(torch.from_numpy(places).to(x.device), x)  # (n, K, E)
+    for words, positions, mask in grouped(lengths):
+        padded = F.embedding(torch.from_numpy(positions).to(x.device), x)  # (n, K, E)
         on_device = torch.from_numpy(mask).to(x.device)[:, None]  # (n, 1, K)
         found.append(encode(padded.transpose(1, 2) * on_device, on_device))  # (n, D)
         numbers.append(words)
@@ -188,6 +190,7 @@ def char_layer(
     dropout: float,
     learn_rate_scale: float,
 ) -> Encoder:
+    """What the three character encoders share: the table of characters and how words are read."""
     check_option(
         name, "n_chars", n_chars, n_chars > EXACT, f"{EXACT} Latin characters have their own rows"
     )

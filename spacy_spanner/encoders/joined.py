@@ -1,4 +1,7 @@
-"""Several encoders side by side, with a BiLSTM over the joined vectors if wanted.
+"""Several encoders side by side, with a BiLSTM over the concatenated vectors if wanted.
+
+thinc's `concatenate.v1` cannot take its place: a transformer listener gives documents without tokens
+vectors of width 0, which it refuses, and stored models have one node for all of this.
 
 Axes: T tokens of the batch, D joined width.
 """
@@ -15,11 +18,12 @@ from thinc.api import Model
 from thinc.types import Floats2d
 from torch import Tensor, nn
 
+from ..bridge import shim_of
 from ..dropout import Dropout
 from ..errors import Errors
 from ..shim import ModuleShim
 from .packing import PackedBiLSTM
-from .torch_layer import Encoder, check_option, flatten, grad_mode, no_tokens, shim_of, split
+from .torch_layer import Encoder, check_option, flatten, grad_mode, no_tokens, split
 
 
 class Join(nn.Module):
@@ -40,6 +44,7 @@ class Join(nn.Module):
 
 
 def forward(model: Encoder, docs: List[Doc], is_train: bool) -> Tuple[List[Floats2d], Callable]:
+    """The parts, concatenated, through the module; gradients go back to each part."""
     lengths = numpy.array([len(doc) for doc in docs], dtype="int64")
     if not lengths.any():
         return no_tokens(model, docs)
@@ -69,6 +74,7 @@ def forward(model: Encoder, docs: List[Doc], is_train: bool) -> Tuple[List[Float
 
 
 def init(model: Encoder, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
+    """Initialize the parts, then build the module for the sum of their widths."""
     for part in model.layers:
         part.initialize(X)
     model.set_dim("nI", sum(part_width(part, X) for part in model.layers))
@@ -78,6 +84,7 @@ def init(model: Encoder, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
 
 
 def part_width(part: Encoder, docs: Optional[List[Doc]]) -> int:
+    """The width of a part's vectors."""
     if part.has_dim("nO") or not docs:
         return part.get_dim("nO")
     # A listener of a transformer shows its width only by what it gives.

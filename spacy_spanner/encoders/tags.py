@@ -1,5 +1,7 @@
 """Part-of-speech embeddings (the tag part of Locate and Label's encoder, Shen et al. 2021).
 
+spaCy's `MultiHashEmbed` mixes its tables by a maxout layer; here the tag's vector stands by itself.
+
 Axes: U distinct tags of a batch, D width.
 """
 
@@ -19,18 +21,19 @@ from thinc.types import Floats2d
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..bridge import shim_of
 from ..errors import Warnings
-from .torch_layer import Encoder, shim_of, to_device, uniform, word_layer
+from .torch_layer import Encoder, to_device, uniform, word_layer
 
 ATTRS = {"TAG": TAG, "POS": POS}
 
 
 @dataclass
 class Watch:
-    """What is known about missing tags. Not stored: a loaded model tells it again."""
+    """What is known about missing tags. Not stored: a loaded model warns again."""
 
     waiting: bool = False  # for the first training step; documents have no tags before it
-    told: bool = False
+    warned: bool = False
 
 
 class TagTable(nn.Module):
@@ -45,10 +48,11 @@ class TagTable(nn.Module):
 
 
 def read_tags(model: Encoder, tags: numpy.ndarray, vocab: Vocab) -> Tuple[Tensor]:
+    """Two table rows for each distinct tag; warns once where there are no tags."""
     watch: Watch = model.attrs["watch"]
     watch.waiting = watch.waiting and not shim_of(model).module.training
-    if not (watch.waiting or watch.told or tags.any()):
-        watch.told = True
+    if not (watch.waiting or watch.warned or tags.any()):
+        watch.warned = True
         name = "tag_" if model.attrs["attr"] == TAG else "pos_"
         warnings.warn(Warnings.SW10.format(attr=name), stacklevel=2)
     halves = numpy.stack([tags, tags >> numpy.uint64(32)], axis=1)  # (U, 2)
@@ -57,8 +61,9 @@ def read_tags(model: Encoder, tags: numpy.ndarray, vocab: Vocab) -> Tuple[Tensor
 
 
 def init(model: Encoder, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
+    """Build the table; nobody is warned before the first training step."""
     shim_of(model).build()
-    model.attrs["watch"].waiting, model.attrs["watch"].told = True, False
+    model.attrs["watch"].waiting, model.attrs["watch"].warned = True, False
 
 
 def build_tag_embed(

@@ -19,6 +19,7 @@ from thinc.util import torch2xp, xp2torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..bridge import shim_of
 from ..errors import Errors
 from ..shim import ModuleShim
 
@@ -58,15 +59,13 @@ def word_layer(
     )
 
 
-def shim_of(model: Encoder) -> ModuleShim:
-    return cast(ModuleShim, model.shims[0])
-
-
 def build(model: Encoder, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
+    """Build a module that needs no sizes."""
     shim_of(model).build()
 
 
 def forward(model: Encoder, docs: List[Doc], is_train: bool) -> Tuple[List[Floats2d], Callable]:
+    """Vectors of the distinct values, then of all tokens."""
     lengths = [len(doc) for doc in docs]
     if not any(lengths):
         return no_tokens(model, docs)
@@ -93,6 +92,7 @@ def no_tokens(model: Encoder, docs: List[Doc]) -> Tuple[List[Floats2d], Callable
 
 
 def grad_mode(is_train: bool) -> Any:
+    """Gradients in training alone."""
     return torch.enable_grad() if is_train else torch.inference_mode()
 
 
@@ -112,6 +112,7 @@ def split(flat: Tensor, lengths: Sequence[int]) -> List[Floats2d]:
 
 
 def to_device(array: numpy.ndarray, shim: ModuleShim) -> Tensor:
+    """An array as a tensor on the device of the module."""
     return torch.from_numpy(numpy.ascontiguousarray(array)).to(shim.device)
 
 

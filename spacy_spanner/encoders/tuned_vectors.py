@@ -22,10 +22,11 @@ from thinc.util import xp2torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..bridge import shim_of
 from ..errors import Errors
 from ..shim import ModuleShim
 from ..words import DIGIT
-from .torch_layer import Encoder, shim_of, to_device, uniform, word_layer
+from .torch_layer import Encoder, to_device, uniform, word_layer
 
 UNKNOWN = 0  # the row of all words without a vector
 MOST_WORDS = 1_000_000  # the look-up forgets what it knows beyond this, to bound its memory
@@ -41,10 +42,10 @@ class TunedTable(nn.Module):
         self.rows = nn.Parameter(uniform(n_words + 1, width))  # (V + 1, D)
         self.register_buffer("keys", torch.zeros(n_words, dtype=torch.int64))  # sorted
 
-    def forward(self, rows: Tensor, places: Tensor, static: Tensor) -> Tensor:
-        """rows: Row of each word (U,). places, static: Words with a frozen vector instead (s,)
+    def forward(self, rows: Tensor, positions: Tensor, static: Tensor) -> Tensor:
+        """rows: Row of each word (U,). positions, static: Words with a frozen vector instead (s,)
         and those vectors (s, D)."""
-        return F.embedding(rows, self.rows).index_copy(0, places, static)  # (U, D)
+        return F.embedding(rows, self.rows).index_copy(0, positions, static)  # (U, D)
 
 
 class Lookup:
@@ -105,10 +106,12 @@ def vector_form(text: str, vectors: BaseVectors) -> Tuple[str, bool]:
 
 
 def has_vectors(vectors: BaseVectors) -> bool:
+    """Is there anything in the static table?"""
     return vectors.shape[0] > 0 and vectors.shape[1] > 0
 
 
 def form_keys(forms: List[str]) -> numpy.ndarray:
+    """Hashes of forms, as the signed numbers that torch can store."""
     return numpy.array([hash_string(form) for form in forms], dtype="uint64").view("int64")
 
 
@@ -116,20 +119,21 @@ def find_sorted(keys: numpy.ndarray, wanted: numpy.ndarray) -> numpy.ndarray:
     """Where the wanted numbers are in sorted keys, -1 where they are not."""
     if not len(keys):
         return numpy.full(len(wanted), -1)
-    places = numpy.minimum(numpy.searchsorted(keys, wanted), len(keys) - 1)
-    return numpy.where(keys[places] == wanted, places, -1)
+    positions = numpy.minimum(numpy.searchsorted(keys, wanted), len(keys) - 1)
+    return numpy.where(keys[positions] == wanted, positions, -1)
 
 
 def read_words(model: Encoder, words: numpy.ndarray, vocab: Vocab) -> Tuple[Tensor, Tensor, Tensor]:
+    """The arguments of the table: rows of words, and which words have a frozen vector instead."""
     shim = shim_of(model)
     lookup: Lookup = model.attrs["lookup"]
     check_vectors(model, vocab.vectors)
     codes = lookup.find(words, vocab, shim.module.keys)  # (U,)
-    places = numpy.flatnonzero(codes < 0)
-    forms = [lookup.static[code] for code in (-1 - codes[places]).tolist()]
+    positions = numpy.flatnonzero(codes < 0)
+    forms = [lookup.static[code] for code in (-1 - codes[positions]).tolist()]
     static = static_vectors(vocab.vectors, forms, model.get_dim("nO"), shim)
     rows = numpy.maximum(codes, UNKNOWN)
-    return to_device(rows, shim), to_device(places, shim), static
+    return to_device(rows, shim), to_device(positions, shim), static
 
 
 def static_vectors(vectors: BaseVectors, forms: List[str], width: int, shim: ModuleShim) -> Tensor:
@@ -171,11 +175,11 @@ def learn_words(model: Encoder, docs: Iterable[Doc]) -> None:
     width = model.get_dim("nO")
     shim.build(width=width, n_words=len(kept))
     forms = numpy.array(list(kept), dtype=object)[order].tolist()
-    places = numpy.flatnonzero([kept[form] for form in forms]) + 1
+    positions = numpy.flatnonzero([kept[form] for form in forms]) + 1
     static = static_vectors(vocab.vectors, [form for form in forms if kept[form]], width, shim)
     with torch.no_grad():
         shim.module.keys.copy_(torch.from_numpy(keys[order]))
-        shim.module.rows.index_copy_(0, to_device(places, shim), static)
+        shim.module.rows.index_copy_(0, to_device(positions, shim), static)
 
 
 def count_forms(docs: Iterable[Doc], min_count: int) -> Tuple[Optional[Vocab], Dict[str, bool]]:

@@ -55,7 +55,7 @@ CASES = [
     ("config global_pointer --lang qqq -o new.cfg", "no language 'qqq'"),
     ("config global_pointer -o good.cfg", "Use --force"),
     ("config global_pointer -o folder --force", "folder: Is a directory"),
-    ("config global_pointer --max-width 0 -o new.cfg", "use a positive number"),
+    ("config global_pointer --max-width 0 -o new.cfg", "it must be positive"),
     ("train bad.cfg", "Config validation error"),
     ("train good.cfg", "Corpus path can't be None"),
     (

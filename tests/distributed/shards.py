@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from spacy_spanner.distributed.annotate import annotate
-from spacy_spanner.distributed.worker import Settings
+from spacy_spanner.distributed.annotate import annotate_files
+from spacy_spanner.distributed.worker import WorkerSettings
 
 from .small import contents
 
@@ -19,16 +19,16 @@ def make_settings(pipeline, output, **changes):
         "relations": False,
         "batch_size": 4,
     }
-    return Settings(**{**values, **changes})
+    return WorkerSettings(**{**values, **changes})
 
 
-def run(inputs, pipeline, output, *, shard_size=5, places=None, engine="local", **changes):
+def run(inputs, pipeline, output, *, shard_size=5, workers=None, engine="local", **changes):
     options = {name: changes.pop(name) for name in ("stdin", "input_format") if name in changes}
-    return annotate(
+    return annotate_files(
         [str(name) for name in inputs],
         make_settings(pipeline, output, **changes),
         shard_size=shard_size,
-        places=places,
+        workers=workers,
         engine=engine,
         **options,
     )

@@ -49,3 +49,28 @@ def left_over(folder: Path) -> list:
 def start(*args, **options) -> subprocess.Popen:
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, **options}
     return subprocess.Popen([*map(str, args)], env=ENVIRONMENT, **options)
+
+
+def descendants(pid):
+    """Process ids below a process, with their command lines."""
+    parents, commands = {}, {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                status = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+                commands[int(entry.name)] = (entry / "cmdline").read_text()
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            parents[int(entry.name)] = int(status[1])
+    found, level = [], {pid}
+    while level:
+        level = {child for child, parent in parents.items() if parent in level}
+        found += level
+    return {child: commands[child] for child in found}
+
+
+def is_alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

@@ -13,10 +13,9 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span, SpanGroup
 
 from spacy_spanner.corpus.record import CorpusError
-from spacy_spanner.distributed.annotation import Annotator, entities_of
 from spacy_spanner.distributed.inputs import InputFile, find_inputs
-from spacy_spanner.distributed.records import Record, read_records
-from spacy_spanner.distributed.shards import cut_files
+from spacy_spanner.distributed.records import InputRecord, cut_files, read_records
+from spacy_spanner.distributed.worker import Annotator, entity_rows
 from spacy_spanner.relations import StoredRelation, set_relations
 
 from ..systems import TEXTS
@@ -114,7 +113,7 @@ def test_output_formats_agree(pipeline, tmp_path):
         for doc in DocBin().from_disk(part).get_docs(VOCAB)
     ]
     for doc, want in zip(docs, expected, strict=True):
-        assert entities_of(doc, []) == want["entities"]
+        assert entity_rows(doc, []) == want["entities"]
         data = doc.user_data
         assert (data["record"], data["file"]) == (want["record"], want["file"])
         assert data["meta"] == {"id": want["record"] - 1}
@@ -147,7 +146,7 @@ def fail_on_boom(doc):
     return doc
 
 
-def test_bad_records_are_told_and_the_run_goes_on(pipeline, tmp_path):
+def test_bad_records_are_rejected_and_the_run_continues(pipeline, tmp_path):
     path = tmp_path / "a.jsonl"
     good = json.dumps({"text": TEXTS[0]}).encode()
     lines = [good, b"{", b"[1]", b'{"body": "x"}', b'{"text": 3}', b'{"text": "\xff"}', b"", good]
@@ -178,14 +177,14 @@ def test_a_document_that_breaks_the_pipeline_takes_no_other_with_it(pipeline):
     nlp = spacy.load(pipeline)
     nlp.add_pipe("spanner_test_fails_on_boom", last=True)
     texts = [*TEXTS[:2], "boom", TEXTS[3]]
-    records = [Record(i, text) for i, text in enumerate(texts)]
+    records = [InputRecord(i, text) for i, text in enumerate(texts)]
     found = list(Annotator(nlp, batch_size=4)(records))
     assert [result.reason for result in found] == [None, None, "RuntimeError: it went off", None]
     plain = spacy.load(pipeline)
     for result in found:
         if result.doc is not None:
-            expected = entities_of(plain(result.record.text), [])
-            assert entities_of(result.doc, []) == expected
+            expected = entity_rows(plain(result.record.text), [])
+            assert entity_rows(result.doc, []) == expected
 
 
 # Rows
@@ -201,9 +200,26 @@ def test_entities_name_their_source_and_score():
     ent = {"start": 0, "end": 4, "label": "X", "score": 0.5, "source": "ents"}
     inner = {"start": 2, "end": 4, "label": "Y", "score": 0.1235, "source": "sc"}
     plain = {**inner, "score": None, "source": "plain"}
-    assert entities_of(doc, []) == [ent, plain, {**ent, "source": "sc"}, inner]
-    assert entities_of(doc, ["ents"]) == [ent]
-    assert entities_of(doc, ["sc"]) == [{**ent, "source": "sc"}, inner]
+    assert entity_rows(doc, []) == [ent, plain, {**ent, "source": "sc"}, inner]
+    assert entity_rows(doc, ["ents"]) == [ent]
+    assert entity_rows(doc, ["sc"]) == [{**ent, "source": "sc"}, inner]
+
+
+def test_flat_entities_are_written_once_whatever_their_group_is_called(pipeline, tmp_path):
+    path = write_jsonl(tmp_path / "a.jsonl", 4)
+    nlp = spacy.load(pipeline)
+    nlp.get_pipe("global_pointer").cfg["ents_key"] = "flat"
+    nlp.to_disk(tmp_path / "model")
+    run([path], pipeline, tmp_path / "ents")
+    run([path], tmp_path / "model", tmp_path / "flat")
+    found = [row["entities"] for row in rows(tmp_path / "flat")]
+    assert found == [row["entities"] for row in rows(tmp_path / "ents")]
+    assert {entity["source"] for entities in found for entity in entities} == {"ents", "sc"}
+    run([path], tmp_path / "model", tmp_path / "asked", sources=("flat",))
+    asked = [row["entities"] for row in rows(tmp_path / "asked")]
+    assert [[{**e, "source": "ents"} for e in entities] for entities in asked] == [
+        [e for e in entities if e["source"] == "ents"] for entities in found
+    ]
 
 
 @Language.component("spanner_test_relates")
@@ -231,7 +247,7 @@ def test_relations_are_written_in_characters(pipeline, tmp_path):
     assert table["relations"].to_pylist() == [[relation], []]
 
 
-def test_missing_pyarrow_is_told(pipeline, tmp_path, monkeypatch):
+def test_missing_pyarrow_is_reported(pipeline, tmp_path, monkeypatch):
     monkeypatch.setattr("spacy_spanner.distributed.annotate.find_spec", lambda name: None)
     path = write_jsonl(tmp_path / "a.jsonl", 1)
     with pytest.raises(CorpusError, match=r"spacy-spanner\[parquet\]"):

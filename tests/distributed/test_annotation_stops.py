@@ -13,9 +13,9 @@ import pytest
 import spacy
 
 from spacy_spanner.corpus.record import CorpusError
-from spacy_spanner.distributed.engines import Places
+from spacy_spanner.distributed.engines import Workers
 from spacy_spanner.distributed.inputs import InputFile
-from spacy_spanner.distributed.shards import cut_files
+from spacy_spanner.distributed.records import cut_files
 from spacy_spanner.distributed.worker import Worker
 from spacy_spanner.errors import OutputError
 
@@ -176,6 +176,6 @@ def test_a_finished_shard_is_not_done_again(pipeline, tmp_path):
 def test_several_processes_give_the_same_bytes(pipeline, tmp_path):
     path = write_jsonl(tmp_path / "a.jsonl", 12)
     run([path], pipeline, tmp_path / "one")
-    totals = run([path], pipeline, tmp_path / "two", places=Places(2))
+    totals = run([path], pipeline, tmp_path / "two", workers=Workers(2))
     assert totals.docs == 12 and totals.words > 12
     assert contents(tmp_path / "one") == contents(tmp_path / "two")

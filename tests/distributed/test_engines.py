@@ -4,21 +4,21 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
 from spacy_spanner.corpus.record import CorpusError
-from spacy_spanner.distributed.annotate import annotate
+from spacy_spanner.distributed.annotate import annotate_files
 from spacy_spanner.distributed.engines import RayWorker, shard_from_json, shard_to_json
 from spacy_spanner.distributed.inputs import InputFile
-from spacy_spanner.distributed.shards import cut_files
+from spacy_spanner.distributed.records import cut_files
 
 from .shards import make_settings, run
-from .small import COMMAND, contents, left_over, start, write_jsonl
+from .small import COMMAND, contents, descendants, is_alive, left_over, start, write_jsonl
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
 needs_spark = pytest.mark.skipif(
@@ -36,37 +36,35 @@ def test_an_actor_is_the_same_worker(pipeline, tmp_path):
     path = write_jsonl(tmp_path / "a.jsonl", 7)
     run([path], pipeline, tmp_path / "local")
     (tmp_path / "actor").mkdir()
-    worker = RayWorker(make_settings(pipeline, tmp_path / "actor"))
+    worker = RayWorker(make_settings(pipeline, tmp_path / "actor"), ("another machine", 1))
     shards = cut_files([InputFile(str(path), str(path), "jsonl")], 5)
     done = [worker({"shard": [shard_to_json(shard)]}) for shard in shards]
     assert [batch["docs"] for batch in done] == [[5], [2]]
     assert contents(tmp_path / "actor") == contents(tmp_path / "local")
 
 
+def test_a_worker_ends_with_its_driver():
+    driver = subprocess.Popen(["sleep", "600"])
+    code = (
+        "import socket, time; from spacy_spanner.distributed.pool import end_with_driver; "
+        "end_with_driver('another machine', 1); "
+        f"end_with_driver(socket.gethostname(), {driver.pid}); print('ready', flush=True); "
+        "time.sleep(600)"
+    )
+    worker = start(sys.executable, "-c", code)
+    assert worker.stdout.readline() == "ready\n"
+    driver.kill()
+    driver.wait()
+    assert worker.wait(timeout=60) == 1
+    worker.stdout.close()
+
+
 @pytest.mark.parametrize("engine,module", [("ray", "ray"), ("spark", "pyspark.sql")])
-def test_missing_engines_are_told(pipeline, tmp_path, monkeypatch, engine, module):
+def test_missing_engines_are_reported(pipeline, tmp_path, monkeypatch, engine, module):
     monkeypatch.setitem(sys.modules, module, None)
     path = write_jsonl(tmp_path / "a.jsonl", 1)
     with pytest.raises(CorpusError, match=f"spacy-spanner\\[{engine}\\]"):
-        annotate([str(path)], make_settings(pipeline, tmp_path / "out"), engine=engine)
-
-
-def descendants(pid):
-    """Process ids below a process, with their command lines."""
-    parents, commands = {}, {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                status = (entry / "stat").read_text().rsplit(")", 1)[1].split()
-                commands[int(entry.name)] = (entry / "cmdline").read_text()
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            parents[int(entry.name)] = int(status[1])
-    found, level = [], {pid}
-    while level:
-        level = {child for child, parent in parents.items() if parent in level}
-        found += level
-    return {child: commands[child] for child in found}
+        annotate_files([str(path)], make_settings(pipeline, tmp_path / "out"), engine=engine)
 
 
 def actors_of(pid):
@@ -100,6 +98,25 @@ def test_killed_actor_loses_and_doubles_nothing(pipeline, tmp_path):
 
 @needs_ray
 @pytest.mark.slow
+def test_killed_driver_leaves_no_worker(pipeline, tmp_path):
+    path, out = write_jsonl(tmp_path / "a.jsonl", 6000), tmp_path / "out"
+    process = annotate_by_ray(path, pipeline, out, "--actors", 2)
+    while len(contents(out)) < 4:
+        assert process.poll() is None, process.stdout.read()
+        time.sleep(0.05)
+    processes = descendants(process.pid)
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    end = time.time() + 60
+    while any(map(is_alive, processes)) and time.time() < end:
+        time.sleep(0.2)
+    assert [command for pid, command in processes.items() if is_alive(pid)] == []
+    assert len(contents(out)) < 300
+
+
+@needs_ray
+@pytest.mark.slow
 def test_two_nodes(pipeline, tmp_path):
     from ray.cluster_utils import Cluster
 
@@ -119,7 +136,7 @@ def test_two_nodes(pipeline, tmp_path):
 
 @needs_ray
 @pytest.mark.slow
-def test_what_stops_an_actor_is_told(pipeline, tmp_path):
+def test_what_stops_an_actor_is_reported(pipeline, tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text("{\n")
     (tmp_path / "out").mkdir()

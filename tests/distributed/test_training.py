@@ -3,6 +3,7 @@
 import os
 import random
 import re
+import shutil
 import signal
 import sys
 import time
@@ -19,7 +20,7 @@ from thinc.api import Config
 from typer.testing import CliRunner
 
 import spacy_spanner.cli  # noqa: F401
-from spacy_spanner.distributed.checkpoints import LAST, restore, swap
+from spacy_spanner.distributed.checkpoints import LAST, CheckpointError, restore, swap
 from spacy_spanner.distributed.parameters import (
     add_gradients,
     buckets,
@@ -29,7 +30,6 @@ from spacy_spanner.distributed.parameters import (
 )
 from spacy_spanner.distributed.ranks import RankLost, Ranks
 from spacy_spanner.distributed.training import Stopped, Trainer, join_batches
-from spacy_spanner.errors import UserError
 
 from ..systems import TOK2VEC, make_examples, make_nlp
 from .small import start
@@ -173,10 +173,10 @@ def test_lost_rank_ends_the_run_and_resume_goes_on(config, tmp_path, victim):
     os.kill(int((pids / str(victim)).read_text()), signal.SIGKILL)
     text, _ = process.communicate(timeout=120)
     assert process.returncode != 0
-    told = " ".join(text.split())
-    assert "another rank is gone" in told and "--resume" in told
+    shown = " ".join(text.split())
+    assert "another rank is gone" in shown and "--resume" in shown
     spacy.load(model)
-    step = int(re.search(r"after step (\d+)", told).group(1))
+    step = int(re.search(r"after step (\d+)", shown).group(1))
     again = run_ranks(config, tmp_path / "out", "--resume", "--training.max_steps", str(step + 20))
     text, _ = again.communicate(timeout=120)
     assert again.returncode == 0, text
@@ -184,7 +184,26 @@ def test_lost_rank_ends_the_run_and_resume_goes_on(config, tmp_path, victim):
     assert steps and min(steps) > 0 and max(steps) <= step + 20
 
 
-def wait_for(condition, process, seconds=120):
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_under_torchrun_end_with_a_message(config, tmp_path, number):
+    args = ("--training.max_steps", "100000", "--training.eval_frequency", "20")
+    process = start(
+        *TORCHRUN, "spanner", "train", config, "--output", tmp_path, *args, start_new_session=True
+    )
+    wait_for((tmp_path / LAST).exists, process)
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)  # as a terminal does
+    else:
+        os.kill(process.pid, number)
+    text, _ = process.communicate(timeout=120)
+    shown = " ".join(text.split())
+    assert f"Stopped by {number.name} after step" in shown and "--resume" in shown
+    assert not re.search(r'File "[^"]*spacy', text), text  # torchrun prints a trace of its own
+    spacy.load(tmp_path / LAST)
+
+
+def wait_for(condition, process, seconds=300):
     end = time.time() + seconds
     while not condition():
         assert process.poll() is None, process.stdout.read()
@@ -198,30 +217,81 @@ def test_resumed_run_takes_the_same_steps(config, tmp_path):
     make_trainer(config, tmp_path, max_steps=8).train()
     rest = make_trainer(config, tmp_path)
     rest.train(resume=True)
-    assert rest.progress.step == 19 and [step for _, step in rest.progress.results] == [0, 10]
+    assert rest.shared.taken == 19 and [step for _, step in rest.results] == [0, 10]
     assert distance(weights(whole.nlp), weights(rest.nlp)) < 1e-7
+
+
+def test_signal_saves_the_last_whole_step(config, tmp_path, monkeypatch):
+    trainer = make_trainer(config, tmp_path)
+    update = trainer.nlp.update
+
+    def terminate(examples, **options):
+        if trainer.shared.taken == 4:
+            os.kill(os.getpid(), signal.SIGTERM)
+        update(examples, **options)
+
+    monkeypatch.setattr(trainer.nlp, "update", terminate)
+    with pytest.raises(Stopped, match=r"SIGTERM after step 5.*--resume") as stopped:
+        trainer.train()
+    assert stopped.value.exit_code == 143
+    other = make_trainer(config, max_steps=5)
+    other.train()
+    assert distance(weights(tmp_path / LAST), weights(other.nlp)) == 0
 
 
 def test_loss_of_a_rank_saves_the_last_whole_step(config, tmp_path, monkeypatch):
     trainer = make_trainer(config, tmp_path)
-    steps = trainer._step
+    update = trainer.nlp.update
 
-    def lose(batch, drop, losses):
-        if trainer.progress.step == 4:
-            trainer._note_signal(signal.SIGTERM, None)
-        steps(batch, drop, losses)
+    def lose(examples, **options):
+        update(examples, **options)
+        if trainer.shared.taken == 4:
+            raise RankLost("closed")
 
-    monkeypatch.setattr(trainer, "_step", lose)
-    with pytest.raises(Stopped, match="after step 4"):
+    monkeypatch.setattr(trainer.nlp, "update", lose)
+    with pytest.raises(Stopped, match="after step 4: another rank"):
         trainer.train()
     other = make_trainer(config, max_steps=4)
     other.train()
     assert distance(weights(tmp_path / LAST), weights(other.nlp)) == 0
 
 
+def test_resume_with_other_evaluations(config, tmp_path):
+    """What was evaluated before counts, also where steps in between are evaluated now."""
+    make_trainer(config, tmp_path, max_steps=8).train()
+    rest = make_trainer(config, tmp_path, eval_frequency=3, patience=100, max_steps=13)
+    rest.train(resume=True)
+    assert [step for _, step in rest.results] == [0, 9, 12]
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+def test_damaged_checkpoints_are_reported(config, tmp_path):
+    make_trainer(config, tmp_path / "good", max_steps=1).train()
+    faults = [
+        ("training_state.safetensors", cut),
+        ("training_state.safetensors", os.remove),
+        ("tok2vec/model", empty),
+        ("global_pointer/model", cut),
+    ]
+    for i, (name, damage) in enumerate(faults):
+        shutil.copytree(tmp_path / "good", tmp_path / str(i))
+        damage(tmp_path / str(i) / LAST / name)
+        with pytest.raises(CheckpointError, match=r"S123.*without --resume"):
+            make_trainer(config, tmp_path / str(i)).train(resume=True)
+
+
 def test_nothing_to_resume(config, tmp_path):
-    with pytest.raises(UserError, match="S059"):
+    with pytest.raises(CheckpointError, match="S059"):
         make_trainer(config, tmp_path).train(resume=True)
+    exit_code, text = run(config, "--output", tmp_path, "--resume")
+    assert exit_code == 1 and "Cannot resume" in text and "Traceback" not in text
 
 
 class TwoRanks(Ranks):
@@ -332,7 +402,7 @@ def test_swap_survives_a_stop_between_its_steps(tmp_path):
     assert (target / "x").read_text() == "two" and not old.exists()
 
 
-def test_ranks_that_do_not_answer_are_told(monkeypatch):
+def test_ranks_that_do_not_answer_are_reported(monkeypatch):
     import torch.distributed as dist
 
     def fail(*args, **options):

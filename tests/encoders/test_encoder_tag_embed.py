@@ -38,29 +38,29 @@ def untagged(vocab):
     return [Doc(vocab, words=["a", "b"])]
 
 
-def told(call):
+def warned(call):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         call()
     return [str(w.message) for w in caught if "TagEmbed" in str(w.message)]
 
 
-def test_missing_tags_are_told_once_and_not_before_training(vocab):
+def test_missing_tags_are_reported_once_and_not_before_training(vocab):
     docs = untagged(vocab)
     model = build_tag_embed(width=4)
     model.initialize(docs)
-    assert not told(lambda: model.predict(docs))
-    assert len(told(lambda: model.begin_update(docs))) == 1
-    assert not told(lambda: model.begin_update(docs))
+    assert not warned(lambda: model.predict(docs))
+    assert len(warned(lambda: model.begin_update(docs))) == 1
+    assert not warned(lambda: model.begin_update(docs))
     loaded = build_tag_embed(width=4).from_bytes(model.to_bytes())
-    assert "`tag_`" in told(lambda: loaded.predict(docs))[0]
-    assert not told(lambda: loaded.predict(docs))
+    assert "`tag_`" in warned(lambda: loaded.predict(docs))[0]
+    assert not warned(lambda: loaded.predict(docs))
 
 
 def test_tagged_documents_are_no_reason_to_warn(vocab):
     docs = [Doc(vocab, words=["a", "b"], tags=["", "X"])]
     model = build_tag_embed(width=4)
     model.initialize(docs)
-    assert not told(lambda: model.begin_update(docs))
-    assert not told(lambda: model.begin_update([*untagged(vocab), *docs]))
-    assert len(told(lambda: model.predict(untagged(vocab)))) == 1
+    assert not warned(lambda: model.begin_update(docs))
+    assert not warned(lambda: model.begin_update([*untagged(vocab), *docs]))
+    assert len(warned(lambda: model.predict(untagged(vocab)))) == 1

@@ -1,8 +1,9 @@
-"""Files that are there as a whole or not at all, in each output format."""
+"""What a run writes: files that are whole or absent, each with its length and checksum."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import json
 import os
@@ -13,10 +14,43 @@ from typing import Any, Callable, Dict, List
 from spacy.tokens import Doc, DocBin
 
 from ..errors import Errors, OutputError
-from .annotation import Row
+from .inputs import display_name
+
+Row = Dict[str, Any]
 
 FILE, RECORD, META = "file", "record", "meta"  # entries of `doc.user_data` in .spacy output
 SUFFIXES = {"jsonl": ".jsonl", "parquet": ".parquet", "spacy": ".spacy"}
+
+
+def part_name(shard: str, format: str) -> str:
+    """The result file of a shard."""
+    return f"part-{shard}{SUFFIXES[format]}"
+
+
+def write_shard(folder: Path, shard: str, *, content: bytes, rejects: bytes, format: str) -> None:
+    """Write the files of a shard, the result last: from then on the shard is finished. Length and
+    checksum come first, so that there is never a result without them."""
+    files = {part_name(shard, format): content}
+    if rejects:
+        files = {f"rejects/part-{shard}.jsonl": rejects, **files}
+    sums = {name: checksum(data) for name, data in files.items()}
+    write_whole(folder / "manifest" / f"{shard}.json", to_json(sums))
+    for name, data in files.items():
+        write_whole(folder / name, data)
+
+
+def is_whole(folder: Path, shard: str) -> bool:
+    """Are the files of a shard there as they were written?"""
+    try:
+        sums = json.loads((folder / "manifest" / f"{shard}.json").read_bytes())
+        return all(checksum((folder / name).read_bytes()) == known for name, known in sums.items())
+    except (FileNotFoundError, ValueError, AttributeError):
+        return False
+
+
+def checksum(data: bytes) -> Dict[str, Any]:
+    """What is kept of a file to notice that it changed."""
+    return {"length": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
 def write_whole(target: Path, content: bytes) -> None:
@@ -31,19 +65,30 @@ def write_whole(target: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         os.replace(part, target)
     except OSError as error:  # no space, no right, no such place
+        reason = f"{target.name}: {error.strerror}"
+        folder = display_name(target.parent)
+        raise OutputError(Errors.S056.format(path=folder, reason=reason)) from error
+    finally:
         with contextlib.suppress(OSError):
             part.unlink()
-        reason = f"{target.name}: {error.strerror}"
-        raise OutputError(Errors.S056.format(path=target.parent, reason=reason)) from error
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what workers that were stopped left half-written."""
+    for place in (folder, folder / "manifest", folder / "rejects"):
+        for path in (*place.glob(".part-*"), *place.glob(".*.json.*")):
+            path.unlink(missing_ok=True)
+
+
+def to_json(value: Any) -> bytes:
+    """As ASCII: names of files may hold bytes that are not UTF-8."""
+    return (json.dumps(value, indent=2) + "\n").encode("ascii")
 
 
 def json_lines(rows: List[Row]) -> bytes:
+    """One object a line, in UTF-8."""
     lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
     return "".join(lines).encode("utf-8")
-
-
-def rows_to_jsonl(rows: List[Row], docs: List[Doc]) -> bytes:
-    return json_lines(rows)
 
 
 def rows_to_parquet(rows: List[Row], docs: List[Doc]) -> bytes:
@@ -82,13 +127,8 @@ def docs_to_spacy(rows: List[Row], docs: List[Doc]) -> bytes:
     return doc_bin.to_bytes()
 
 
-Writer = Callable[[List[Row], List[Doc]], bytes]
-WRITERS: Dict[str, Writer] = {
-    "jsonl": rows_to_jsonl,
+WRITERS: Dict[str, Callable[[List[Row], List[Doc]], bytes]] = {
+    "jsonl": lambda rows, docs: json_lines(rows),
     "parquet": rows_to_parquet,
     "spacy": docs_to_spacy,
 }
-
-
-def to_json(value: Any) -> bytes:
-    return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode("utf-8")
