@@ -8,7 +8,6 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from spacy_spanner.cli import spanner
-from spacy_spanner.pipeline.factories import SETTINGS
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf8")
@@ -42,8 +41,6 @@ def test_commands_and_their_options_exist():
             assert option in shown.output, f"{name} has no {option}"
 
 
-def test_linked_pages_and_settings_exist():
+def test_linked_pages_exist():
     for link in re.findall(r"\]\(([\w/.]+)\)", README):
         assert (ROOT / link).exists(), link
-    for setting in ("output", *SETTINGS):
-        assert f"`{setting}`" in README or setting == "scorer", setting

@@ -24,18 +24,14 @@ ADVICE: Dict[str, str] = {
     "S020": "Correct the line, or remove it. Nothing was written.",
     "S021": "The format is guessed from the ending and the first lines of a file.",
     "S022": "Two inputs with the same name would overwrite each other. Or rename one of them.",
-    "S023": "",
     "S024": "Make the predictions again from this gold file, with the texts in the same order.",
     "S025": "Make the file again: `spacy spanner convert`, or spaCy's `DocBin.to_disk`.",
     "S026": "Write a config with `spacy spanner config`.",
     "S027": "Convert the data again, or use `--output spans` if the annotation is in span groups.",
     "S028": "Check the path. A folder must hold `.spacy` files.",
     "S029": "The reason names what is wrong with this path. Correct it and run the command again.",
-    "S030": "",
-    "S031": "",
     "S040": "The vectors are those of `[initialize] vectors` in training.",
     "S041": "[Encoders](encoders.md) lists the options of each block.",
-    "S050": "",
     "S051": "A run can be resumed only with the same inputs, pipeline and settings.",
     "S052": "A folder without `manifest.json` cannot be resumed.",
     "S053": "Or restore the file from a copy.",
@@ -46,12 +42,13 @@ ADVICE: Dict[str, str] = {
     "S058": "The log of the other process says why it ended.",
     "S059": "Check `--output`: it must be the folder of the run that was stopped.",
     "S060": "The log of the other process says why it ended.",
-    "S061": "",
+    "S061": "Null is what the paper has.",
     "SW01": (
-        "Training goes on without these spans. For *misaligned* spans correct the tokenization or "
-        "convert with `--alignment-mode`. For *too wide* ones raise `max_width`. For spans *that no "
-        "row holds* raise `window` and `overlap`. For *nested* ones choose a "
-        "[system](systems.md) that finds nested spans."
+        "Training goes on without these spans. *Misaligned*: convert with `--alignment-mode`, or "
+        "correct the tokenization. *Wider than max_width*: raise it. *Longer than the rows*: raise "
+        "`window` and `overlap`. *Inside or across another one*: choose a [system](systems.md) that "
+        "finds nested spans. *With a label the component does not have*: give all labels to "
+        "`initialize`."
     ),
     "SW02": "Scores are named after the output: `spans_<spans_key>_f`, or `ents_f`.",
     "SW03": (
@@ -60,6 +57,5 @@ ADVICE: Dict[str, str] = {
     ),
     "SW04": "See [Relations](relations.md).",
     "SW05": "Or remove the other extension before the pipeline is made.",
-    "SW06": "",
     "SW10": "See [Encoders](encoders.md#tagembed).",
 }

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, Callable, Dict
 
@@ -34,7 +34,7 @@ GENERATORS: Dict[str, Callable[[], str]] = {
 }
 
 
-@lru_cache(maxsize=None)
+@cache
 def generated(name: str) -> str:
     """The Markdown of one generated part."""
     return GENERATORS[name]()
@@ -51,7 +51,7 @@ def on_config(config: Any) -> Any:
     return config
 
 
-def page_names(page: Any) -> "set[str]":
+def page_names(page: Any) -> set[str]:
     """The file names of an entry of the navigation."""
     return set(page.values()) if isinstance(page, dict) else {page}
 
