@@ -6,13 +6,19 @@ import inspect
 import re
 from configparser import ConfigParser
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Set, get_type_hints
 
 from .docstrings import split_options
 from .pieces import code, config_value, plain, table
 
 ROOT = Path(__file__).parent.parent.parent
 SYSTEM_PAGES = ROOT / "docs"
+# Options that many doc-strings take for granted.
+COMMON = {
+    "tok2vec": "Encoder; null only where this is a part of another architecture.",
+    "learn_rate_scale": "Factor on the learning rate of this block alone.",
+}
+HEAD = ["option", "type", "default", "meaning"]
 
 
 def entry_points(group: str) -> List[str]:
@@ -40,36 +46,65 @@ def link_to(path: Path) -> str:
 
 
 def architecture_reference() -> str:
-    """A section for each registered architecture."""
+    """A section for each registered architecture: those of systems, then those of encoders."""
     from spacy.util import registry
 
-    names = entry_points("spacy_architectures")
-    return "\n\n".join(
-        architecture_section(name, registry.architectures.get(name)) for name in names
-    )
+    sections: Dict[str, List[str]] = {"Systems": [], "Encoders": []}
+    for name in entry_points("spacy_architectures"):
+        build = registry.architectures.get(name)
+        kind = "Encoders" if ".encoders." in build.__module__ else "Systems"
+        sections[kind].append(architecture_section(name, build))
+    return "\n\n".join(f"## {kind}\n\n" + "\n\n".join(own) for kind, own in sections.items())
 
 
 def architecture_section(name: str, build: Any) -> str:
     """What an architecture is, and its options with defaults and meanings."""
     parameters = inspect.signature(build).parameters
     body, meanings = split_options(build.__doc__ or "", set(parameters))
-    parts = [f"## {name}", body]
+    body = re.sub(r", and$", ".", body)  # before a list of options
     page = page_of(name)
     if page is not None:
-        parts.append(f"Explained in {link_to(page)}.")
+        meanings = {**page_meanings(page), **meanings}
+        body += f"\n\nExplained in {link_to(page)}."
+    hints = resolved_hints(build)
     rows = []
     for own in parameters.values():
         repeated = own.kind is inspect.Parameter.VAR_POSITIONAL
         rows.append(
             [
                 code("*" if repeated else own.name),
-                code(short_type(own.annotation)),
+                code(short_type(hints.get(own.name, own.annotation))),
                 "" if own.default is own.empty else code(config_value(own.default)),
-                plain(meanings.get(own.name, "")),
+                meaning_in_config(meanings.get(own.name, COMMON.get(own.name, ""))),
             ]
         )
-    parts.append(table(["option", "type", "default", "meaning"], rows))
-    return "\n\n".join(parts)
+    title = name.split(".")[1]
+    block = f'```ini\n@architectures = "{name}"\n```'
+    return "\n\n".join([f"### {title}", block, body, table(HEAD, rows)])
+
+
+def page_meanings(page: Path) -> Dict[str, str]:
+    """Meanings from the option tables of a page, where they agree; for doc-strings that are silent."""
+    found: Dict[str, Set[str]] = {}
+    for line in page.read_text(encoding="utf8").splitlines():
+        cells = [cell.strip() for cell in line.strip("| ").split(" | ")]
+        if line.startswith("| `") and len(cells) > 2:
+            for name in re.findall(r"`(\w+)`", cells[0]):
+                found.setdefault(name, set()).add(cells[-1])
+    return {name: own.pop() for name, own in found.items() if len(own) == 1}
+
+
+def meaning_in_config(text: str) -> str:
+    """A meaning in terms of config files, in which None is null."""
+    return plain(re.sub(r"\bNone\b", "null", text))
+
+
+def resolved_hints(build: Any) -> Dict[str, Any]:
+    """The types of a function without aliases, as far as they can be resolved."""
+    try:
+        return get_type_hints(build)
+    except NameError:  # a name that only type checkers import
+        return {}
 
 
 def short_type(annotation: Any) -> str:
@@ -87,15 +122,10 @@ def factory_table() -> str:
     for name, config in factory_configs().items():
         architecture = config["model"]["@architectures"]
         page = page_of(architecture)
-        rows.append(
-            [
-                code(name),
-                code(architecture),
-                code(config_value(config["output"])),
-                link_to(page) if page else "",
-            ]
-        )
-    return table(["factory", "architecture", "`output`", "page"], rows)
+        title = code(architecture)
+        shown = f"[{title}](../{page.name})" if page else title
+        rows.append([code(name), shown, code(config_value(config["output"]))])
+    return table(["factory", "architecture", "default `output`"], rows)
 
 
 def settings_table() -> str:
@@ -130,7 +160,7 @@ def component_settings(pipe: type, configs: List[Dict[str, Any]]) -> str:
         else:
             values = dict.fromkeys(config_value(config[name]) for config in configs)
             shown = " or ".join(map(code, values))
-        rows.append([code(name), shown, plain(meanings.get(name, ""))])
+        rows.append([code(name), shown, meaning_in_config(meanings.get(name, ""))])
     return table(["setting", "default", "meaning"], rows)
 
 
@@ -141,4 +171,4 @@ def factory_configs() -> Dict[str, Dict[str, Any]]:
 
     spacy.blank("en")  # loads the factories of all packages
     names = entry_points("spacy_factories")
-    return {name: Language.get_factory_meta(name).default_config for name in names}
+    return {name: Language.get_factory_meta(name).default_config or {} for name in names}
