@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 import srsly
 from spacy.util import registry
+from typer.testing import CliRunner
+
+from spacy_spanner.cli import spanner
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -67,6 +70,22 @@ def test_lines_are_short(path):
 def test_nothing_is_fetched_from_elsewhere():
     assert CONFIG["theme"]["font"] is False
     assert "extra_javascript" not in CONFIG
+
+
+def test_commands_on_the_pages_have_the_options_shown():
+    shown = {}
+    for path in PAGES:
+        blocks = "\n".join(re.findall(r"```bash\n(.*?)```", text_of(path), flags=re.S))
+        for name, rest in re.findall(r"-m spacy spanner ([a-z]+)(.*)", blocks.replace("\\\n", " ")):
+            if name not in shown:
+                result = CliRunner().invoke(spanner, [name, "--help"], env={"COLUMNS": "200"})
+                shown[name] = result.output
+            for option in re.findall(r"\s(--?[a-z][\w-]*)(?=\s|$)", rest.split("#")[0]):
+                assert f"{option} " in shown[name] or f"{option}," in shown[name], (
+                    path.name,
+                    option,
+                )
+    assert set(shown) == {command.name for command in spanner.registered_commands}
 
 
 # Tables of options
@@ -182,10 +201,6 @@ def test_every_message_says_what_to_do(generators):
 
 
 def test_every_command_and_option_is_in_the_reference(generators):
-    from typer.testing import CliRunner
-
-    from spacy_spanner.cli import spanner
-
     sections = dict(
         re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", generators["commands"](), flags=re.M | re.S)
     )
