@@ -6,7 +6,7 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.t
 BENCH ?=
 TESTS ?=
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint docs bench clean
 
 $(VENV)/.base: setup.cfg pyproject.toml constraints.txt
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
@@ -15,13 +15,13 @@ $(VENV)/.base: setup.cfg pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.base
-	$(PIP) -e ".[dev]"
+	$(PIP) -e ".[dev,docs]"
 	touch $@
 
 demo: $(VENV)/.base  ## train, evaluate, compare and package on the bundled corpus
 	$(PY) -m spacy project run all
 
-test: $(VENV)/.dev lint  ## all quick tests, on two cores; TESTS="--slow" for all
+test: $(VENV)/.dev lint docs  ## all quick tests, on two cores; TESTS="--slow" for all
 	OMP_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadfile -q $(TESTS)
 
 lint: $(VENV)/.dev
@@ -29,8 +29,11 @@ lint: $(VENV)/.dev
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 
+docs: $(VENV)/.dev  ## the site, in site/; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
+
 bench: $(VENV)/.dev  ## measure against spaCy's own; BENCH="--help" shows the options
 	$(PY) -m benchmarks $(BENCH)
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info corpus training metrics reports packages
+	rm -rf $(VENV) build dist *.egg-info corpus training metrics reports packages site

@@ -8,7 +8,6 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from spacy_spanner.cli import spanner
-from spacy_spanner.training_config import factory_defaults
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf8")
@@ -42,8 +41,6 @@ def test_commands_and_their_options_exist():
             assert option in shown.output, f"{name} has no {option}"
 
 
-def test_linked_pages_and_settings_exist():
+def test_linked_pages_exist():
     for link in re.findall(r"\]\(([\w/.]+)\)", README):
         assert (ROOT / link).exists(), link
-    for setting in set(factory_defaults("global_pointer")[0]) - {"model", "scorer"}:
-        assert f"`{setting}`" in README, setting

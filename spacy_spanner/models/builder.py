@@ -73,7 +73,7 @@ def architecture(
     make.__name__ = make.__qualname__ = f"build_{module.__name__}"
     make.__module__ = module.__module__
     make.__doc__ = f"{module.__doc__}\n{module.__init__.__doc__ or ''}{SHARED_DOC}"
-    vars(make).update(__signature__=parameters, module=module)
+    vars(make).update(__signature__=parameters, module=module, removed=removed)
     return make
 
 
