@@ -15,7 +15,10 @@ def config_cli(
         help="The system, such as global_pointer; or ner, spancat (spaCy's own, for comparison)",
     ),
     encoder: str = typer.Option(
-        "hash", "--encoder", "-e", help="hash, vectors, transformer, tuned or tuned_intnet"
+        "hash",
+        "--encoder",
+        "-e",
+        help="hash, vectors, huggingface, transformer (spacy-transformers), tuned or tuned_intnet",
     ),
     lang: str = typer.Option("en", "--lang", "-l", help="Language code"),
     output: Optional[str] = typer.Option(
@@ -52,8 +55,8 @@ def config_cli(
         msg.fail(f"--output {output} is not possible", "Choose: spans, ents, both", exits=1)
     if str(output_file) != "-" and output_file.exists() and not force:
         msg.fail(f"{output_file} is there already", "Use --force to overwrite it", exits=1)
-    config = complete(
-        join_config(
+    try:
+        joined = join_config(
             system,
             encoder,
             lang=lang,
@@ -63,7 +66,9 @@ def config_cli(
             transformer=transformer,
             mixed_precision=mixed_precision,
         )
-    )
+    except ValueError as error:
+        msg.fail("No config was written", str(error), exits=1)
+    config = complete(joined)
     if str(output_file) == "-":
         print(config.to_str())
         return

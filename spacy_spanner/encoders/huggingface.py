@@ -128,7 +128,7 @@ def build_huggingface_encoder(
     layers: int = 1,
     frozen: bool = False,
     frozen_layers: int = 0,
-    max_batch_tokens: int = 4096,
+    max_batch_tokens: Optional[int] = None,
     gradient_checkpointing: bool = False,
     mixed_precision: Literal["none", "bf16", "fp16"] = "none",
     learn_rate_scale: float = 1.0,
@@ -143,7 +143,8 @@ def build_huggingface_encoder(
     check("context", context, fits, 'it must not be negative, and needs split = "sentences"')
     check("layers", layers, layers > 0, "it must be positive")
     check("frozen_layers", frozen_layers, frozen_layers >= 0, "it must not be negative")
-    check("max_batch_tokens", max_batch_tokens, max_batch_tokens > 0, "it must be positive")
+    fits = max_batch_tokens is None or max_batch_tokens > 0
+    check("max_batch_tokens", max_batch_tokens, fits, "it must be positive, or null")
     check("layer_decay", layer_decay, 0 < layer_decay <= 1, "it must be above 0 and at most 1")
     maker = partial(
         make_module,

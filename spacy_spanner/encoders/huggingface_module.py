@@ -18,6 +18,8 @@ from torch.nn import functional as F
 from .huggingface_files import make_config, make_encoder
 from .pieces import PieceBatch, PieceReader, Windows, group_by_length
 
+# Pieces read at once: on a CPU what fits its caches, on a GPU what keeps it busy.
+CPU_TOKENS, GPU_TOKENS = 1024, 16384
 LAYER = re.compile(r"\.layers?\.(\d+)\.")
 
 
@@ -34,7 +36,8 @@ class HuggingFaceModule(nn.Module):
     pooling: How the vectors of a word's pieces become one; a word without pieces has zeros.
     layers: So many of the last layers are mixed, with weights that are learned.
     frozen_layers: The embeddings and so many of the lowest layers keep their weights. None: all do.
-    max_batch_tokens: Pieces that the encoder reads at once, padding among them.
+    max_batch_tokens: Pieces that the encoder reads at once, padding among them. None: what suits
+        the device.
     precision: Of the products on a GPU.
     """
 
@@ -46,7 +49,7 @@ class HuggingFaceModule(nn.Module):
         pooling: str = "mean",
         layers: int = 1,
         frozen_layers: Optional[int] = 0,
-        max_batch_tokens: int = 4096,
+        max_batch_tokens: Optional[int] = None,
         gradient_checkpointing: bool = False,
         precision: Optional[torch.dtype] = None,
     ):
@@ -74,7 +77,8 @@ class HuggingFaceModule(nn.Module):
         starts = numpy.empty(len(lengths), dtype="int64")  # of each sequence among all pieces
         n_pieces = 0
         enabled = self.precision is not None and device.type != "cpu"
-        for rows in group_by_length(lengths, max_tokens=self.max_batch_tokens):
+        budget = self.max_batch_tokens or (CPU_TOKENS if device.type == "cpu" else GPU_TOKENS)
+        for rows in group_by_length(lengths, max_tokens=budget):
             longest = int(lengths[rows[0]])
             starts[rows] = n_pieces + numpy.arange(len(rows)) * longest
             n_pieces += len(rows) * longest

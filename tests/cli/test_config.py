@@ -8,12 +8,10 @@ from typer.testing import CliRunner
 from spacy_spanner.cli import spanner
 from spacy_spanner.training_config import BASELINES, POINTERS, complete, join_config, names
 
-from ..minilm import needs_minilm
+from ..minilm import FOLDER
 
-ENCODERS = [
-    pytest.param(name, marks=needs_minilm if name == "transformer" else ())
-    for name in names("encoders")
-]
+MARKS = {"transformer": pytest.mark.spacy_transformers, "huggingface": pytest.mark.huggingface}
+ENCODERS = [pytest.param(name, marks=MARKS.get(name, ())) for name in names("encoders")]
 
 
 def run(*arguments):
@@ -78,3 +76,21 @@ def test_max_width_reaches_systems_with_a_limit():
         text = join_config(system, "hash", max_width=7).to_str()
         assert "= 7" in text or "[1,2,3,4,5,6,7]" in text.replace(" ", "")
     assert set(BASELINES) <= set(names("systems"))
+
+
+@pytest.mark.huggingface
+def test_width_of_the_transformer_is_read_from_its_folder(tmp_path):
+    path = tmp_path / "config.cfg"
+    result = run("ner", "-e", "huggingface", "--transformer", FOLDER, "-o", path)
+    assert result.exit_code == 0, result.output
+    config = load_config(path).interpolate()["components"]
+    assert config["tok2vec"]["model"]["width"] == config["ner"]["model"]["tok2vec"]["width"] == 384
+    assert config["tok2vec"]["model"]["mixed_precision"] == "none"
+
+
+def test_transformer_that_is_not_there_is_told(tmp_path):
+    result = run(
+        "ner", "-e", "huggingface", "--transformer", "./nowhere", "-o", tmp_path / "config.cfg"
+    )
+    assert result.exit_code == 1 and "S08" in result.output
+    assert not list(tmp_path.iterdir())
