@@ -103,7 +103,7 @@ def init(model: Encoder, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
     """Take the weights of the pretrained model."""
     name = model.attrs["name"]
     pretrained = load_pretrained(name, model.attrs["revision"] or None)
-    module = shim_of(model).build(
+    module: Any = shim_of(model).build(
         config=pretrained.config,
         tokenizer=pretrained.tokenizer,
         max_pieces=pretrained.max_pieces,

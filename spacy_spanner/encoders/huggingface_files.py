@@ -160,14 +160,17 @@ def load_pretrained(name: str, revision: Optional[str] = None) -> Pretrained:
     config = make_config(data, name)
     safe: Dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
     with quiet(transformers):
-        encoder, info = transformers.AutoModel.from_pretrained(
-            str(folder),
-            config=config,
-            use_safetensors=True,
-            attn_implementation=attention(config),
-            output_loading_info=True,
-            **safe,
-        )
+        try:
+            encoder, info = transformers.AutoModel.from_pretrained(
+                str(folder),
+                config=config,
+                use_safetensors=True,
+                attn_implementation=attention(config),
+                output_loading_info=True,
+                **safe,
+            )
+        except (RuntimeError, ValueError, OSError) as err:
+            raise ValueError(Errors.S080.format(name=name, reason=err)) from err
         tokenizer, longest = load_tokenizer(transformers, folder, name, safe)
     missing = sorted(key for key in info["missing_keys"] if not key.startswith("pooler."))
     if missing:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, List, NamedTuple, Optional
+from contextlib import nullcontext
+from typing import Any, ContextManager, List, NamedTuple, Optional
 
 import numpy
 import torch
@@ -76,17 +77,21 @@ class HuggingFaceModule(nn.Module):
         outputs: List[Tensor] = []
         starts = numpy.empty(len(lengths), dtype="int64")  # of each sequence among all pieces
         n_pieces = 0
-        enabled = self.precision is not None and device.type != "cpu"
         budget = self.max_batch_tokens or (CPU_TOKENS if device.type == "cpu" else GPU_TOKENS)
         for rows in group_by_length(lengths, max_tokens=budget):
             longest = int(lengths[rows[0]])
             starts[rows] = n_pieces + numpy.arange(len(rows)) * longest
             n_pieces += len(rows) * longest
-            with torch.autocast(device.type, dtype=self.precision, enabled=enabled):
+            with self.half_precision(device):
                 output = self.encode(self.group(batch, rows, lengths, device))  # (B, L, D)
             outputs.append(output.flatten(0, 1).float())
         pieces = torch.cat(outputs) if len(outputs) > 1 else outputs[0]  # (P, D)
         return self.pool(pieces, starts[batch.sequence] + batch.position, batch)
+
+    def half_precision(self, device: torch.device) -> ContextManager:
+        if self.precision is None or device.type == "cpu":
+            return nullcontext()
+        return torch.autocast(device.type, dtype=self.precision)
 
     def group(
         self, batch: PieceBatch, rows: numpy.ndarray, lengths: numpy.ndarray, device: torch.device
