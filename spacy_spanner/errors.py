@@ -138,6 +138,7 @@ class Errors(metaclass=WithCodes):
         "The transformer '{name}' has no tokenizer that can be used: {reason}. Its folder needs "
         "tokenizer.json: load its tokenizer with transformers (use_fast=True) and `save_pretrained` it."
     )
+    S087 = "This cannot be migrated: {reason}."
     S086 = "The library transformers is not installed: pip install 'spacy-spanner[huggingface]'."
 
 

@@ -75,7 +75,8 @@ ALLOWED = {
     "training_config": {"errors"},
     "analysis": {"batch", "corpus", "errors", "overlaps", "pipeline", "relations", "scorers"},
     "distributed": {"corpus", "errors", "relations", "training_config"},
-    "cli": {"analysis", "corpus", "distributed", "errors", "training_config"},
+    "migration": {"encoders", "errors", "training_config"},
+    "cli": {"analysis", "corpus", "distributed", "errors", "migration", "training_config"},
 }
 WITHOUT_TORCH = [
     *("batch", "overlaps", "words", "relations", "scorers"),

@@ -11,6 +11,7 @@ from .annotate import annotate_cli
 from .check import check_cli
 from .config import config_cli
 from .convert import convert_cli
+from .migrate import migrate_cli
 from .render import render_cli
 from .thresholds import thresholds_cli
 from .train import train_cli
@@ -19,6 +20,7 @@ HELP = "Nested and flat entities with spacy-spanner: prepare data, look at it, l
 
 spanner = typer.Typer(name="spanner", help=HELP, no_args_is_help=True, rich_markup_mode=None)
 spanner.command("config")(config_cli)
+spanner.command("migrate")(migrate_cli)
 spanner.command("convert")(convert_cli)
 spanner.command("check")(check_cli)
 spanner.command("render")(render_cli)

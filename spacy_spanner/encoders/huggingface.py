@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from ..errors import Errors
 from ..shim import ModuleShim
-from .huggingface_files import load_pretrained
+from .huggingface_files import Pretrained, load_pretrained
 from .huggingface_module import depth, make_module
 from .pieces import Windows
 from .torch_layer import Encoder, check_option, flatten, grad_mode, no_tokens, split
@@ -100,17 +100,20 @@ def forward(model: Encoder, docs: List[Doc], is_train: bool) -> Tuple[List[Float
 
 
 def init(model: Encoder, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
-    """Take the weights of the pretrained model."""
-    name = model.attrs["name"]
-    pretrained = load_pretrained(name, model.attrs["revision"] or None)
+    set_pretrained(model, load_pretrained(model.attrs["name"], model.attrs["revision"] or None))
+
+
+def set_pretrained(model: Encoder, pretrained: Pretrained) -> None:
+    """Build the module with the weights of a pretrained model."""
     module: Any = shim_of(model).build(
         config=pretrained.config,
         tokenizer=pretrained.tokenizer,
         max_pieces=pretrained.max_pieces,
     )
-    width = module.encoder.config.hidden_size
-    if width != model.get_dim("nO"):
-        raise ValueError(Errors.S084.format(name=name, got=width, expected=model.get_dim("nO")))
+    got, expected = module.encoder.config.hidden_size, model.get_dim("nO")
+    if got != expected:
+        name = model.attrs["name"]
+        raise ValueError(Errors.S084.format(name=name, got=got, expected=expected))
     module.encoder.load_state_dict(pretrained.state)
 
 
@@ -123,7 +126,7 @@ def build_huggingface_encoder(
     stride: int = 96,
     split: Literal["strided", "sentences"] = "strided",
     context: int = 0,
-    overlap: Literal["best", "mean"] = "best",
+    overlap: Literal["best", "spacy-transformers"] = "best",
     pooling: Literal["first", "mean", "max"] = "mean",
     layers: int = 1,
     frozen: bool = False,

@@ -77,8 +77,9 @@ class PieceReader:
     tokenizer: Its own padding and truncation settings are not used.
     max_pieces: Longest sequence the transformer takes. A window with more pieces is read in parts
         that share a quarter; nothing is cut off.
-    overlap: "best": a word that is in two windows is read where it has most context. "mean": it has
-        the pieces of both, as in spacy-transformers.
+    overlap: "best": a word that is in two windows is read where it has most context.
+        "spacy-transformers": as there, it has the pieces of both, and a space belongs to the word
+        before it; for pipelines that were trained so.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class PieceReader:
         *,
         max_pieces: int,
         windows: Windows,
-        overlap: Literal["best", "mean"] = "best",
+        overlap: Literal["best", "spacy-transformers"] = "best",
     ):
         self.tokenizer = tokenizer
         self.windows = windows
@@ -115,9 +116,10 @@ class PieceReader:
                 base += last - first
             first_word += len(doc)
         pieces = self.encode(texts)
-        piece, slot = overlaps(
-            pieces.start, pieces.end, numpy.concatenate(starts), numpy.concatenate(ends)
-        )
+        flat_starts, flat_ends = numpy.concatenate(starts), numpy.concatenate(ends)
+        if self.overlap == "spacy-transformers":
+            flat_ends[:-1] = numpy.minimum(flat_ends[:-1] + 1, flat_starts[1:])
+        piece, slot = overlaps(pieces.start, pieces.end, flat_starts, flat_ends)
         if self.overlap == "best":
             kept = numpy.concatenate(own)[slot] & pieces.own[piece]
             piece, slot = piece[kept], slot[kept]

@@ -151,9 +151,9 @@ def test_window_with_too_many_pieces_is_read_in_parts(bert):
     assert model.predict([doc])[0].any(1).all()
 
 
-def test_words_of_both_windows_are_averaged_if_wanted(bert):
+def test_words_have_the_pieces_of_both_windows_if_wanted(bert):
     doc = make_docs(["the cat sat on a mat"])[0]
-    both = build(bert, window=4, stride=2, overlap="mean").predict([doc])[0]
+    both = build(bert, window=4, stride=2, overlap="spacy-transformers").predict([doc])[0]
     parts = [doc[:4].as_doc(), doc[2:].as_doc()]
     left, right = build(bert, window=4, stride=4).predict(parts)
     assert_allclose(both[:2], left[:2], atol=1e-5)
