@@ -28,6 +28,11 @@ class Alignment(str, Enum):
     expand = "expand"
 
 
+class Join(str, Enum):
+    none = "none"
+    doc = "doc"
+
+
 def convert_cli(
     inputs: List[Path] = typer.Argument(..., help="Files, or folders of brat files", exists=True),
     output: Path = typer.Argument(..., help="A folder, or one file in .spacy for all inputs"),
@@ -40,6 +45,9 @@ def convert_cli(
     token_column: int = typer.Option(0, "--token-column", help="CoNLL: column of the token"),
     tag_column: List[int] = typer.Option(
         [-1], "--tag-column", help="CoNLL: column of the tag; once for each level of nesting"
+    ),
+    join: Join = typer.Option(
+        Join.none, "--join", help="doc: one document of all sentences that share a document id"
     ),
 ) -> None:
     """Convert annotated text to .spacy files.
@@ -62,6 +70,7 @@ def convert_cli(
             alignment_mode=alignment_mode.value,
             token_column=token_column,
             tag_columns=tag_column,
+            join=join is Join.doc,
             progress=True,
         )
     except (CorpusError, ImportError, OSError) as error:  # ImportError: no such language

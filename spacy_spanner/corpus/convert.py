@@ -15,6 +15,7 @@ from ..errors import Errors
 from .brat import read_brat
 from .build import Summary, build_doc
 from .columns import read_conll, read_germeval
+from .join import join_docs
 from .jsons import read_jsonl, read_spert
 from .record import CorpusError, Record, numbered_lines
 from .tags import split_tag
@@ -46,6 +47,7 @@ def convert(
     alignment_mode: str = "strict",
     token_column: int = 0,
     tag_columns: Sequence[int] = (-1,),
+    join: bool = False,
     progress: bool = False,
 ) -> List[Converted]:
     """Read all inputs, then write all outputs.
@@ -55,6 +57,7 @@ def convert(
         "contract" takes the tokens it holds whole, "expand" those it touches. All are counted.
     token_column, tag_columns: For CoNLL columns, counted from 0, or from -1 at the end; nested
         spans have a tag column for each level.
+    join: Make one document of all sentences of an output file that share a document id.
     """
     build = partial(
         build_doc, nlp=spacy.blank(lang), spans_key=spans_key, alignment_mode=alignment_mode
@@ -65,18 +68,26 @@ def convert(
     for target, paths in plan(inputs, output).items():
         doc_bin, summary = DocBin(store_user_data=True), Summary()
         formats = [format_of(path, format) for path in paths]
-        for path, name in zip(paths, formats, strict=True):
-            reader = columns if name == "conll" else READERS[name]
-            # None: a bar only where somebody is looking
-            hide = None if progress else True
-            for record in tqdm(reader(path), desc=path.name, unit=" docs", disable=hide, delay=1):
-                doc_bin.add(build(record, summary=summary))
+        readers = [columns if name == "conll" else READERS[name] for name in formats]
+        records = read_all(paths, readers, progress=progress)
+        docs = (build(record, summary=summary) for record in records)
+        for doc in join_docs(docs) if join else docs:
+            doc_bin.add(doc)
         if not summary.docs:
             raise CorpusError(Errors.S028.format(path=", ".join(map(str, paths))))
+        summary.docs = len(doc_bin)
         contents[target] = doc_bin.to_bytes()
         results.append(Converted(target, formats, summary))
     write_all(contents)
     return results
+
+
+def read_all(
+    paths: Sequence[Path], readers: Sequence[Reader], *, progress: bool
+) -> Iterator[Record]:
+    hide = None if progress else True  # None: a bar only where somebody is looking
+    for path, reader in zip(paths, readers, strict=True):
+        yield from tqdm(reader(path), desc=path.name, unit=" docs", disable=hide, delay=1)
 
 
 def plan(inputs: Sequence[Path], output: Path) -> Dict[Path, List[Path]]:

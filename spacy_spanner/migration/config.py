@@ -14,6 +14,7 @@ Block = Dict[str, Any]
 MODEL = "spacy-transformers.TransformerModel."
 LISTENER = "spacy-transformers.TransformerListener."
 OWN = "spacy-transformers.Tok2VecTransformer."
+NO_ANNOTATION = "spacy-transformers.null_annotation_setter.v1"
 POOLINGS = {"reduce_mean.v1": "mean", "reduce_first.v1": "first", "reduce_max.v1": "max"}
 # What it may say without a change of meaning.
 IGNORED: Dict[str, List[Block]] = {
@@ -64,8 +65,9 @@ def migrate_config(
         heard = [b for found in listeners.values() for b in found if hears(b, name, encoders)]
         old = components[name]["model"]
         block = encoder_block(old, pooling_of(heard), width_of(name, old["name"]), notes, name)
-        for setting in sorted(set(components[name]) - {"factory", "model"}):
-            notes.append(f"[components.{name}] {setting} has no counterpart and was left out")
+        setter = components[name].get("set_extra_annotations", {}).get("@annotation_setters")
+        if setter not in (None, NO_ANNOTATION):
+            notes.append(f"the annotation setter '{setter}' of '{name}' was left out")
         components[name] = {"factory": "tok2vec", "model": block}
         for listener in heard:
             note_factor(listener, notes, name)

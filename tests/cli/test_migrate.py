@@ -93,10 +93,11 @@ def test_other_span_getters(getter, expected):
 
 def test_what_was_left_out_is_told():
     config = old_config(tokenizer_config={"use_fast": True, "add_prefix_space": True})
-    config["components"]["transformer"]["max_batch_items"] = 4096
+    setter = {"@annotation_setters": "mine.v1"}
+    config["components"]["transformer"].update(max_batch_items=4096, set_extra_annotations=setter)
     config["components"]["ner"]["model"]["tok2vec"]["grad_factor"] = 0.5
     notes = " ".join(migrated(config).notes)
-    assert "add_prefix_space" in notes and "max_batch_items" in notes and "0.5" in notes
+    assert "add_prefix_space" in notes and "mine.v1" in notes and "0.5" in notes
 
 
 def test_what_has_no_counterpart_is_refused(tmp_path):
