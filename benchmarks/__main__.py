@@ -170,7 +170,7 @@ OTHER = typer.Option(
 def encoders(
     dataset: str = typer.Option("genia", help="Corpus whose dev sentences are timed"),
     sentences: int = typer.Option(256, help="Sentences of a round"),
-    rounds: int = typer.Option(6, help="Rounds of prediction; half as many of the others"),
+    rounds: int = typer.Option(3, help="Rounds of prediction; one of the others"),
     steps: int = typer.Option(50, help="Updates of a round of training"),
     other: Path = OTHER,
     data: Path = DATA,

@@ -15,7 +15,7 @@ import numpy
 from tqdm import tqdm
 
 NAMES = ("huggingface", "transformer")
-BATCH = 16  # sentences of an update
+BATCH = 8  # sentences of an update
 LONG_WORDS = 20_000
 
 
@@ -64,44 +64,32 @@ def measure(
     """
     pythons = dict(zip(NAMES, (sys.executable, other), strict=True))
 
-    def start() -> Dict[str, Remote]:
-        return {n: Remote(p, n, transformer=transformer, data=data) for n, p in pythons.items()}
-
+    workers = {n: Remote(p, n, transformer=transformer, data=data) for n, p in pythons.items()}
     sizes = {"dataset": dataset, "sentences": sentences, "long_words": LONG_WORDS}
-    workers = start()
     facts = {name: worker.ask("start", **sizes) for name, worker in workers.items()}
-    record: Dict[str, Any] = {
-        "dataset": dataset,
-        "sentences": sentences,
-        "words": facts[NAMES[0]]["words"],
-    }
+    record: Dict[str, Any] = {"dataset": dataset, "sentences": sentences, "rounds": rounds}
+    record.update(words=facts[NAMES[0]]["words"], batch=BATCH, steps=steps, peak_mb={})
     record["versions"] = {name: fact["versions"] for name, fact in facts.items()}
     record["largest_difference"] = difference(workers)
-    for task, times, options in [
-        ("predict", rounds, {}),
-        ("predict_long", max(1, rounds // 2), {}),
-        ("train", max(1, rounds // 2), {"steps": steps}),
-    ]:
-        seconds = in_turn(workers, task, times, options)
+    for task in ("predict", "predict_long", "train"):  # each needs more memory than the one before
+        options = {"steps": steps} if task == "train" else {}
+        seconds = in_turn(workers, task, rounds if task == "predict" else 1, options)
         record[task] = {name: round(median(values), 3) for name, values in seconds.items()}
         ratios = [a / b for a, b in zip(*(seconds[name] for name in NAMES), strict=True)]
         record[task]["ratio"] = round(median(ratios), 3)
-    close(workers)
-    record["peak_mb"] = {
-        "predict": peak(start, sizes, []),
-        "long": peak(start, sizes, [("predict_long", {})]),
-    }
-    record["peak_mb"]["train"] = peak(start, sizes, [("train", {"steps": steps})])
-    return {**record, "steps": steps, "rounds": rounds}
+        record["peak_mb"][task] = {name: round(w.ask("peak"), 1) for name, w in workers.items()}
+    for worker in workers.values():
+        worker.close()
+    return record
 
 
 def in_turn(
     workers: Dict[str, Remote], task: str, times: int, options: Dict
 ) -> Dict[str, List[float]]:
-    """Each round in both orders, so that what else the machine does meets both."""
+    """Of several rounds each in both orders, so that what else the machine does meets both."""
     seconds: Dict[str, List[float]] = {name: [] for name in workers}
     for _ in tqdm(range(times), task):
-        order = [*workers, *reversed(workers)]
+        order = [*workers, *reversed(workers)] if times > 1 else [*workers]
         taken: Dict[str, List[float]] = {name: [] for name in workers}
         for name in order:
             taken[name].append(workers[name].ask(task, **options))
@@ -119,24 +107,6 @@ def difference(workers: Dict[str, Remote]) -> float:
             worker.ask("vectors", path=path)
             arrays.append(numpy.load(path))
     return float(abs(arrays[0] - arrays[1]).max())
-
-
-def peak(start: Any, sizes: Dict[str, Any], tasks: List[Any]) -> Dict[str, float]:
-    """MB at most, each in a fresh process."""
-    workers = start()
-    peaks = {}
-    for name, worker in workers.items():
-        worker.ask("start", **sizes)
-        for task, options in tasks:
-            worker.ask(task, **options)
-        peaks[name] = round(worker.ask("peak"), 1)
-    close(workers)
-    return peaks
-
-
-def close(workers: Dict[str, Remote]) -> None:
-    for worker in workers.values():
-        worker.close()
 
 
 def heads_of_spacy(
