@@ -53,7 +53,7 @@ def accuracy(
     datasets: str = typer.Option("conll04,wnut17,genia,germeval2014", help="Corpora, by commas"),
     systems: str = typer.Option("all", help="Systems, by commas"),
     encoder: Optional[str] = typer.Option(
-        None, help="hash, vectors or transformer [the corpus' own]"
+        None, help="hash, vectors, transformer or huggingface [the corpus' own]"
     ),
     seeds: str = typer.Option(
         "0,1,2", help="Seeds, by commas; the first one chooses the learning rate"
@@ -118,7 +118,7 @@ def one(
 
 @app.command()
 def speed(
-    encoder: str = typer.Option("hash", help="hash or transformer"),
+    encoder: str = typer.Option("hash", help="hash, transformer or huggingface"),
     dataset: str = typer.Option("genia", help="Corpus whose dev sentences are timed"),
     systems: str = typer.Option("all", help="Rows of `benchmarks/timed.py`, by commas"),
     rounds: int = typer.Option(0, help="Rounds, of which ratios are medians [the encoder's own]"),

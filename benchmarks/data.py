@@ -13,6 +13,7 @@ from spacy.tokens import Doc, DocBin
 from spacy_spanner.corpus.convert import convert
 
 CACHE = Path("corpus") / "bench"
+TRANSFORMERS = ("transformer", "huggingface")  # by spacy-transformers, and by our encoder
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,10 @@ DATASETS: Dict[str, Dataset] = {
     "conll04": Dataset(
         "en",
         False,
-        {"vectors": Budget(1000, 100), "transformer": Budget(192, 48, batch_words=500)},
+        {
+            "vectors": Budget(1000, 100),
+            **dict.fromkeys(TRANSFORMERS, Budget(192, 48, batch_words=500)),
+        },
     ),
     "wnut17": Dataset(
         "en",
@@ -57,7 +61,7 @@ DATASETS: Dict[str, Dataset] = {
         True,
         {
             "vectors": Budget(2200, 550, 5000),
-            "transformer": Budget(240, 120, 2000, batch_words=500),
+            **dict.fromkeys(TRANSFORMERS, Budget(240, 120, 2000, batch_words=500)),
         },
     ),
     "germeval2014": Dataset("de", True, {"hash": Budget(2200, 550, 5000)}),

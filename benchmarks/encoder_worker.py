@@ -24,11 +24,11 @@ from thinc.api import fix_random_seed
 
 from spacy_spanner.training_config import join_config
 
-from .fast_heads import NAME as FAST_HEADS
 from .peak import peak_mb
 from .speed import use_fast_products
+from .systems import make_config
 
-RATE, HEAD_SCALE = 1e-4, 20.0
+RATE = 1e-4
 
 
 class Worker:
@@ -104,14 +104,14 @@ class Worker:
         """spaCy's own `ner`, and a `tagger` that learns the same entities as BILUO tags."""
         fix_random_seed(seed)
         train, dev = (self.read(f"{dataset}/{part}.jsonl", 10**6) for part in ("train", "dev"))
-        config = join_config("ner", self.encoder, transformer=self.transformer)
+        config = make_config(
+            "ner", self.encoder, lang="en", nested=False, transformer=self.transformer
+        )
+        config["training"]["optimizer"]["learn_rate"] = RATE
         tok2vec = config["components"]["ner"]["model"]["tok2vec"]
         model = {"@architectures": "spacy.Tagger.v2", "tok2vec": tok2vec}
         config["components"]["tagger"] = {"factory": "tagger", "model": model}
         config["nlp"]["pipeline"].append("tagger")
-        config["training"]["optimizer"].update(
-            {"@optimizers": FAST_HEADS, "head_scale": HEAD_SCALE, "learn_rate": RATE}
-        )
         nlp = spacy.util.load_model_from_config(
             load_config_from_str(config.to_str()), auto_fill=True
         )
