@@ -72,16 +72,24 @@ def join_config(
     config["nlp"]["lang"] = lang
     config["nlp"]["pipeline"] = list(config["components"])
     config["training"]["score_weights"] = score_weights(system, output, spans_key)
-    if "transformer" in config["components"]:
-        model = config["components"]["transformer"]["model"]
+    set_transformer(config["components"], transformer, mixed_precision=mixed_precision)
+    return config
+
+
+def set_transformer(
+    components: Dict[str, Any], transformer: Optional[str], *, mixed_precision: bool
+) -> None:
+    """Put the name of the transformer where the encoder, if it is one, has it."""
+    if "transformer" in components:
+        model = components["transformer"]["model"]
         model["name"] = transformer or model["name"]
         model["mixed_precision"] = mixed_precision
-    elif encoder == "huggingface":
-        model = config["components"]["tok2vec"]["model"]
+        return
+    model = components.get("tok2vec", {}).get("model", {})
+    if model.get("@architectures") == "spacy-spanner.HuggingFaceEncoder.v1":
         model["mixed_precision"] = "bf16" if mixed_precision else "none"
         if transformer is not None:
             model.update(name=transformer, width=vector_width(transformer))
-    return config
 
 
 def vector_width(transformer: str) -> int:

@@ -85,25 +85,32 @@ def forward(model: Encoder, docs: List[Doc], is_train: bool) -> Tuple[List[Float
         return no_tokens(model, docs)
     shim = shim_of(model)
     module = shim.module
-    learns = is_train and not model.attrs["frozen"]
+    learns = is_train and module.learns
     module.train(learns)
     batch = module.reader.read(docs)
     with grad_mode(learns):
         flat = module(batch)  # (T, D)
 
     def backprop(d_docs: List[Floats2d]) -> List[Doc]:
-        if learns and flat.requires_grad:
+        if flat.requires_grad:
             shim.backward(flat, flatten(model, d_docs))
         return []
 
     return split(flat, [len(doc) for doc in docs]), backprop
 
 
-def init(model: Encoder, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
-    set_pretrained(model, load_pretrained(model.attrs["name"], model.attrs["revision"] or None))
+def init(
+    model: Encoder,
+    X: Optional[List[Doc]] = None,
+    Y: Any = None,
+    *,
+    name: str,
+    revision: Optional[str],
+) -> None:
+    set_pretrained(model, load_pretrained(name, revision), name)
 
 
-def set_pretrained(model: Encoder, pretrained: Pretrained) -> None:
+def set_pretrained(model: Encoder, pretrained: Pretrained, name: str) -> None:
     """Build the module with the weights of a pretrained model."""
     module: Any = shim_of(model).build(
         config=pretrained.config,
@@ -112,9 +119,29 @@ def set_pretrained(model: Encoder, pretrained: Pretrained) -> None:
     )
     got, expected = module.encoder.config.hidden_size, model.get_dim("nO")
     if got != expected:
-        name = model.attrs["name"]
         raise ValueError(Errors.S084.format(name=name, got=got, expected=expected))
     module.encoder.load_state_dict(pretrained.state)
+
+
+check = partial(check_option, "HuggingFaceEncoder")
+
+
+def check_windows(window: Optional[int], stride: int, split: str, context: int) -> None:
+    check("window", window, window is None or window > 0, "it must be positive, or null")
+    fits = stride > 0 and (window is None or stride <= window)
+    check("stride", stride, fits, "it must be positive and not larger than `window`")
+    fits = context == 0 or (context > 0 and split == "sentences")
+    check("context", context, fits, 'it must not be negative, and needs split = "sentences"')
+
+
+def check_numbers(
+    layers: int, frozen_layers: int, max_batch_tokens: Optional[int], layer_decay: float
+) -> None:
+    check("layers", layers, layers > 0, "it must be positive")
+    check("frozen_layers", frozen_layers, frozen_layers >= 0, "it must not be negative")
+    fits = max_batch_tokens is None or max_batch_tokens > 0
+    check("max_batch_tokens", max_batch_tokens, fits, "it must be positive, or null")
+    check("layer_decay", layer_decay, 0 < layer_decay <= 1, "it must be above 0 and at most 1")
 
 
 def build_huggingface_encoder(
@@ -138,17 +165,8 @@ def build_huggingface_encoder(
     layer_decay: float = 1.0,
 ) -> Model[List[Doc], List[Floats2d]]:
     """A pretrained transformer of the library transformers; docs/encoders.md has all options."""
-    check = partial(check_option, "HuggingFaceEncoder")
-    check("window", window, window is None or window > 0, "it must be positive, or null")
-    fits = stride > 0 and (window is None or stride <= window)
-    check("stride", stride, fits, "it must be positive and not larger than `window`")
-    fits = context == 0 or (context > 0 and split == "sentences")
-    check("context", context, fits, 'it must not be negative, and needs split = "sentences"')
-    check("layers", layers, layers > 0, "it must be positive")
-    check("frozen_layers", frozen_layers, frozen_layers >= 0, "it must not be negative")
-    fits = max_batch_tokens is None or max_batch_tokens > 0
-    check("max_batch_tokens", max_batch_tokens, fits, "it must be positive, or null")
-    check("layer_decay", layer_decay, 0 < layer_decay <= 1, "it must be above 0 and at most 1")
+    check_windows(window, stride, split, context)
+    check_numbers(layers, frozen_layers, max_batch_tokens, layer_decay)
     maker = partial(
         make_module,
         windows=Windows(window, stride, split, context),
@@ -166,7 +184,5 @@ def build_huggingface_encoder(
         layer_decay=layer_decay,
         scales_gradients=mixed_precision == "fp16",
     )
-    attrs = {"name": name, "revision": revision or "", "frozen": frozen}
-    return Model(
-        "HuggingFaceEncoder", forward, init=init, shims=[shim], dims={"nO": width}, attrs=attrs
-    )
+    start = partial(init, name=name, revision=revision)
+    return Model("HuggingFaceEncoder", forward, init=start, shims=[shim], dims={"nO": width})

@@ -58,6 +58,7 @@ class HuggingFaceModule(nn.Module):
         self.encoder = encoder
         self.reader = reader
         self.pooling = pooling
+        self.learns = frozen_layers is not None
         self.max_batch_tokens = max_batch_tokens
         self.precision = precision
         self.mix = nn.Parameter(torch.zeros(layers)) if layers > 1 else None

@@ -57,7 +57,7 @@ def migrate_pipeline(source: Path) -> MigratedPipeline:
     with old_shapes(nlp, migrated):
         nlp.from_disk(source, exclude=migrated.encoders)
     for name in migrated.encoders:
-        set_pretrained(nlp.get_pipe(name).model, stored[name])  # type: ignore[attr-defined]
+        set_pretrained(nlp.get_pipe(name).model, stored[name], name)  # type: ignore[attr-defined]
     nlp._link_components()  # the listeners are back
     return MigratedPipeline(nlp, migrated.notes)
 
