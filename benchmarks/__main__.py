@@ -17,6 +17,7 @@ from tqdm import tqdm
 from .accuracy import Run, execute, plan
 from .data import DATASETS
 from .results import (
+    ENCODERS,
     MEMORY,
     RESULTS,
     SPEED,
@@ -52,7 +53,7 @@ def accuracy(
     datasets: str = typer.Option("conll04,wnut17,genia,germeval2014", help="Corpora, by commas"),
     systems: str = typer.Option("all", help="Systems, by commas"),
     encoder: Optional[str] = typer.Option(
-        None, help="hash, vectors or transformer [the corpus' own]"
+        None, help="hash, vectors, transformer or huggingface [the corpus' own]"
     ),
     seeds: str = typer.Option(
         "0,1,2", help="Seeds, by commas; the first one chooses the learning rate"
@@ -117,7 +118,7 @@ def one(
 
 @app.command()
 def speed(
-    encoder: str = typer.Option("hash", help="hash or transformer"),
+    encoder: str = typer.Option("hash", help="hash, transformer or huggingface"),
     dataset: str = typer.Option("genia", help="Corpus whose dev sentences are timed"),
     systems: str = typer.Option("all", help="Rows of `benchmarks/timed.py`, by commas"),
     rounds: int = typer.Option(0, help="Rounds, of which ratios are medians [the encoder's own]"),
@@ -158,6 +159,62 @@ def memory(
 
     record = measure(slots=slots, words=words, rounds=rounds, sentences=sentences)
     append(results, {**record, "commit": commit(), **machine()})
+
+
+OTHER = typer.Option(
+    Path(".venv-transformers/bin/python"), help="Python of the environment with spacy-transformers"
+)
+
+
+@app.command()
+def encoders(
+    dataset: str = typer.Option("genia", help="Corpus whose dev sentences are timed"),
+    sentences: int = typer.Option(256, help="Sentences of a round"),
+    rounds: int = typer.Option(3, help="Rounds of prediction; one of the others"),
+    steps: int = typer.Option(50, help="Updates of a round of training"),
+    other: Path = OTHER,
+    data: Path = DATA,
+    transformer: str = typer.Option(..., help="Folder of the transformer"),
+    results: Path = typer.Option(ENCODERS, help="File that the measurement is appended to"),
+) -> None:
+    """Our encoder over current transformers beside spacy-transformers: token vectors, processor time
+    on one thread, and peak memory under the same head."""
+    from .encoders import measure
+
+    record = measure(
+        other=str(other.absolute()),
+        transformer=transformer,
+        data=data,
+        dataset=dataset,
+        sentences=sentences,
+        rounds=rounds,
+        steps=steps,
+    )
+    append(results, {"kind": "speed", **record, "commit": commit()})
+
+
+@app.command()
+def heads_of_spacy(
+    dataset: str = typer.Option("conll04", help="Corpus"),
+    steps: int = typer.Option(200, help="Updates"),
+    seeds: str = typer.Option("0,1,2", help="Seeds, by commas"),
+    other: Path = OTHER,
+    data: Path = DATA,
+    transformer: str = typer.Option(..., help="Folder of the transformer"),
+    results: Path = typer.Option(ENCODERS, help="File that the measurement is appended to"),
+) -> None:
+    """spaCy's own ner and tagger over our encoder and over spacy-transformers."""
+    from .encoders import heads_of_spacy as measure_heads
+
+    record = measure_heads(
+        other=str(other.absolute()),
+        transformer=transformer,
+        data=data,
+        dataset=dataset,
+        steps=steps,
+        seeds=[int(seed) for seed in seeds.split(",")],
+    )
+    append(results, {"kind": "heads", **record, "commit": commit()})
 
 
 @app.command()

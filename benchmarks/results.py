@@ -16,6 +16,7 @@ RESULTS = FOLDER / "results.jsonl"
 SPEED = FOLDER / "speed.jsonl"
 MEMORY = FOLDER / "memory.jsonl"
 BEFORE = FOLDER / "before_documents.jsonl"  # runs of the version that trained on sentences alone
+ENCODERS = FOLDER / "encoders.jsonl"
 KEYS = ("dataset", "encoder", "system", "learn_rate", "seed", "steps")
 
 _writing = Lock()

@@ -155,14 +155,15 @@ def warm_up(nlp: Language, examples: List[Example], optimizer: Any) -> None:
     """Updates before timing: an untrained head writes spans that a trained one does not. The vectors
     of a transformer, which stays as it is, are computed once."""
     *_, (_, head) = nlp.pipeline
-    frozen = "transformer" in nlp.pipe_names
-    if frozen:
-        for _ in nlp.get_pipe("transformer").pipe(eg.predicted for eg in examples):
+    encoder = nlp.get_pipe(nlp.pipe_names[0])
+    is_transformer = "transformer" in nlp.pipe_names or encoder.model.name == "HuggingFaceEncoder"
+    if is_transformer:
+        for _ in encoder.pipe(eg.predicted for eg in examples):
             pass
     for step in range(WARM_UP_STEPS):
         places = range(WARM_UP_BATCH * step, WARM_UP_BATCH * (step + 1))
         batch = [examples[place % len(examples)] for place in places]
-        if frozen:
+        if is_transformer:
             head.update(batch, sgd=optimizer)
         else:
             nlp.update(batch, sgd=optimizer)

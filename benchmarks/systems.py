@@ -25,7 +25,7 @@ class System:
     factory: str
     model: Dict[str, Any] = field(default_factory=dict)
     settings: Dict[str, Any] = field(default_factory=dict)
-    encoders: tuple = ("hash", "vectors", "transformer")
+    encoders: tuple = ("hash", "vectors", "transformer", "huggingface")
     more_steps: int = 1  # times the steps of the other systems, for another task than theirs
     width: Optional[int] = None  # widest span, instead of a width that suits the corpus
 
@@ -80,6 +80,7 @@ LEARN_RATES: Dict[str, List[float]] = {
     "hash": [0.001, 0.002],
     "vectors": [0.001, 0.002],
     "transformer": [1e-4, 2e-4],
+    "huggingface": [1e-4, 2e-4],
     "tuned": [0.003],
     "tuned_intnet": [0.003],
 }

@@ -33,10 +33,11 @@ OURS = tuple(name for name in TIMED if name not in PEERS)
 KINDS: Dict[str, Dict[str, int]] = {
     "hash": {"predict": 4, "train": 2, "long": 2},
     "transformer": {"predict": 1},
+    "huggingface": {"predict": 1},
 }
 # Rounds and sentences with which a measurement takes minutes, not hours.
-ROUNDS = {"hash": 3, "transformer": 2}
-SENTENCES = {"hash": 256, "transformer": 128}
+ROUNDS = {"hash": 3, "transformer": 2, "huggingface": 2}
+SENTENCES = {"hash": 256, "transformer": 128, "huggingface": 128}
 
 POINTERS = ("global_pointer", "efficient_global_pointer")
 SPAN_CLASSIFIERS = ("span_ner", "locate_and_label")

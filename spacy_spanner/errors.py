@@ -166,6 +166,30 @@ class Errors(metaclass=WithCodes):
         "({reason}). Put back a whole one, or begin anew: the same command without --resume removes "
         "model-last and model-best and trains from the start."
     )
+    S080 = "The transformer '{name}' cannot be loaded: {reason}."
+    S081 = (
+        "The transformer '{name}' asks for code of its own (`auto_map` in {file}). spacy-spanner never runs "
+        "code of a model. Take a model that the library transformers knows by itself."
+    )
+    S082 = (
+        "The transformer '{name}' has no safetensors weights, only {files}. Pickled weights can run code "
+        "when they are read, so they are refused. Take a revision with model.safetensors, or convert them "
+        "where you trust them: load the model with transformers and `save_pretrained` it."
+    )
+    S083 = (
+        "The transformer '{name}' is of the kind '{kind}', which `spacy-spanner.HuggingFaceEncoder.v1` "
+        "cannot be. Kinds that it can be: {kinds} (encoders, not decoders)."
+    )
+    S084 = (
+        "The transformer '{name}' has vectors of width {got}, the config says {expected}. Set `width` of "
+        "`spacy-spanner.HuggingFaceEncoder.v1` and of the listeners to {got}."
+    )
+    S085 = (
+        "The transformer '{name}' has no tokenizer that can be used: {reason}. Its folder needs "
+        "tokenizer.json: load its tokenizer with transformers (use_fast=True) and `save_pretrained` it."
+    )
+    S087 = "This cannot be migrated: {reason}."
+    S086 = "The library transformers is not installed: pip install 'spacy-spanner[huggingface]'."
 
 
 class Warnings(metaclass=WithCodes):

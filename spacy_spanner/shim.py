@@ -6,7 +6,7 @@ import contextlib
 import copy
 import json
 import os
-from typing import Any, Callable, Dict, Iterator, Optional, cast
+from typing import Any, Callable, Dict, Iterator, Optional, Tuple, Union, cast
 
 import safetensors.torch
 import torch
@@ -20,6 +20,7 @@ from torch import nn
 from .errors import Errors
 
 HEADER = "spacy-spanner"  # the metadata entry of our weight files
+Size = Union[int, str]  # a number, or text such as the configuration of a pretrained encoder
 
 # A forked worker that inherits torch's thread pool waits for threads which do not exist there.
 if hasattr(os, "register_at_fork"):  # Windows does not fork
@@ -40,7 +41,7 @@ class ModuleShim(Shim):
         super().__init__(None)
         self.maker = maker
         self.learn_rate_scale = learn_rate_scale
-        self.sizes: Dict[str, int] = {}
+        self.sizes: Dict[str, Size] = {}
 
     @property
     def is_built(self) -> bool:
@@ -56,7 +57,7 @@ class ModuleShim(Shim):
     def device(self) -> torch.device:
         return next((p.device for p in self.module.parameters()), get_torch_default_device())
 
-    def build(self, **sizes: int) -> nn.Module:
+    def build(self, **sizes: Size) -> nn.Module:
         """Make a fresh module of these sizes."""
         self.sizes = sizes
         self._model = self.maker(**sizes).to(get_torch_default_device())
@@ -68,16 +69,24 @@ class ModuleShim(Shim):
         copied.id = ModuleShim(self.maker).id
         return copied
 
+    def step_options(self, name: str, parameter: nn.Parameter) -> Tuple[float, bool]:
+        """By what the learning rate of this parameter is multiplied, and whether its weights decay."""
+        return self.learn_rate_scale, True
+
     def finish_update(self, optimizer: Optimizer) -> None:
         for name, parameter in self.module.named_parameters():
             if parameter.grad is None:
                 continue
+            scale, decays = self.step_options(name, parameter)
+            decay = optimizer.L2
+            optimizer.L2 = decay if decays else 0.0
             weights, _ = optimizer(
                 (self.id, name),
                 cast(FloatsXd, torch2xp(parameter.data)),
                 cast(FloatsXd, torch2xp(parameter.grad)),
-                lr_scale=self.learn_rate_scale,
+                lr_scale=scale,
             )
+            optimizer.L2 = decay
             parameter.data = xp2torch(weights, device=parameter.device)
             parameter.grad = None
 
@@ -101,7 +110,7 @@ class ModuleShim(Shim):
 
     def to_device(self, device_type: str, device_id: int) -> None:
         if self._model is not None:
-            self._model.to("cpu" if device_type == "cpu" else torch.device("cuda", device_id))
+            self._model.to(torch_device(device_type, device_id))
 
     def to_bytes(self) -> bytes:
         """Safetensors with the sizes in the header; nothing at all while there is no module."""
@@ -127,7 +136,15 @@ class ModuleShim(Shim):
         return self
 
 
-def read_sizes(bytes_data: bytes) -> Dict[str, int]:
+def torch_device(device_type: str, device_id: int) -> torch.device:
+    """Where torch works when thinc is on this device: thinc's arrays of Apple's MPS are on the CPU."""
+    if device_type == "gpu":
+        return torch.device("cuda", device_id)
+    default = get_torch_default_device()
+    return default if default.type == "mps" else torch.device("cpu")
+
+
+def read_sizes(bytes_data: bytes) -> Dict[str, Size]:
     """The sizes a weight file was written with; refuses what is not a weight file of ours."""
     if len(bytes_data) < 8:
         raise ValueError(Errors.S004.format(reason="the data is too short"))
@@ -137,7 +154,7 @@ def read_sizes(bytes_data: bytes) -> Dict[str, int]:
     try:
         header = json.loads(bytes_data[8 : 8 + n_header])
         sizes = json.loads(header["__metadata__"][HEADER])
-        return {str(name): int(size) for name, size in sizes.items()}
+        return {str(k): v if isinstance(v, str) else int(v) for k, v in sizes.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as err:
         reason = "its header is not one of spacy-spanner"
         raise ValueError(Errors.S004.format(reason=reason)) from err

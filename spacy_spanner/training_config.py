@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
@@ -72,11 +73,12 @@ def join_config(
     """The overlays put together, as short as they are.
 
     system: A system of ours, or "ner" or "spancat".
-    encoder: "hash", "vectors", "transformer", or a variant with word vectors tuned in training.
+    encoder: "hash", "vectors", "huggingface", "transformer" (spacy-transformers), or a variant with
+        word vectors tuned in training.
     output: "spans", "ents" or "both"; the system's own default without it.
     max_width: Widest span, where the system has such a limit.
     transformer: Name or folder of the pretrained model.
-    mixed_precision: Half precision inside the transformer (GPU only).
+    mixed_precision: Half precision inside the transformer (GPU only); bf16 with "huggingface".
     """
     config = Config(section_order=CONFIG_SECTION_ORDER).merge(read_overlay("base"))
     config = config.merge(read_overlay("encoders", encoder))
@@ -99,11 +101,42 @@ def join_config(
     config["nlp"]["lang"] = lang
     config["nlp"]["pipeline"] = list(config["components"])
     config["training"]["score_weights"] = score_weights(component["factory"], output, spans_key)
-    if "transformer" in config["components"]:
-        model = config["components"]["transformer"]["model"]
+    set_transformer(config["components"], transformer, mixed_precision=mixed_precision)
+    return config
+
+
+def set_transformer(
+    components: Dict[str, Any], transformer: Optional[str], *, mixed_precision: bool
+) -> None:
+    """Put the name of the transformer where the encoder, if it is one, has it."""
+    if "transformer" in components:
+        model = components["transformer"]["model"]
         model["name"] = transformer or model["name"]
         model["mixed_precision"] = mixed_precision
-    return config
+        return
+    model = components.get("tok2vec", {}).get("model", {})
+    if model.get("@architectures") == "spacy-spanner.HuggingFaceEncoder.v1":
+        model["mixed_precision"] = "bf16" if mixed_precision else "none"
+        if transformer is not None:
+            model.update(name=transformer, width=vector_width(transformer))
+
+
+def vector_width(transformer: str) -> int:
+    """The width of a transformer's vectors, from its config.json; of a model of the hub, that file
+    alone is fetched."""
+    path = Path(transformer) / "config.json"
+    try:
+        if not path.is_file():
+            from huggingface_hub import hf_hub_download
+
+            path = Path(hf_hub_download(transformer, "config.json"))
+        data = json.loads(path.read_text(encoding="utf8"))
+        return int(data["hidden_size"] if "hidden_size" in data else data["dim"])
+    except ImportError as err:
+        raise ValueError(Errors.S086) from err
+    except Exception as err:  # the library has its own error for every way to fail
+        reason = f"its config.json is needed for the width of its vectors ({err})"
+        raise ValueError(Errors.S080.format(name=transformer, reason=reason)) from err
 
 
 def set_width(component: Dict[str, Any], max_width: int) -> None:

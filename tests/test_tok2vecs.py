@@ -11,10 +11,14 @@ from thinc.api import Adam, Config, fix_random_seed
 
 from spacy_spanner.training_config import complete, join_config
 
-from .minilm import FOLDER, needs_minilm
+from .minilm import FOLDER
 from .systems import SYSTEMS, TEXTS, TOK2VEC, found, make_examples, make_nlp, train, trained
 
-ENCODERS = ["hash", pytest.param("transformer", marks=needs_minilm)]
+TRANSFORMERS = [
+    pytest.param("huggingface", marks=pytest.mark.huggingface),
+    pytest.param("transformer", marks=pytest.mark.spacy_transformers),
+]
+ENCODERS = ["hash", *TRANSFORMERS]
 
 
 def shared_nlp(encoder, factory="global_pointer"):
@@ -145,12 +149,12 @@ def test_annotating_component_feeds_a_later_one():
     assert sum(seen) > 0
 
 
-@needs_minilm
-def test_gpu_config_of_the_project_trains_two_steps_on_cpu(tmp_path):
+@pytest.mark.parametrize("encoder", TRANSFORMERS)
+def test_gpu_config_of_the_project_trains_two_steps_on_cpu(encoder, tmp_path):
     nlp = spacy.blank("en")
     path = tmp_path / "train.spacy"
     DocBin(docs=[eg.reference for eg in make_examples(nlp)]).to_disk(path)
-    config = complete(join_config("global_pointer", "transformer", transformer=str(FOLDER)))
+    config = complete(join_config("global_pointer", encoder, transformer=str(FOLDER)))
     assert config["system"]["gpu_allocator"] == "pytorch"
     assert config["components"]["global_pointer"]["model"]["learn_rate_scale"] > 1
     overrides = {"paths": {"train": str(path), "dev": str(path)}}

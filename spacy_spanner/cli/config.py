@@ -19,7 +19,10 @@ def config_cli(
         help="The system, such as global_pointer; or ner, spancat (spaCy's own, for comparison)",
     ),
     encoder: str = typer.Option(
-        "hash", "--encoder", "-e", help="hash, vectors, transformer, tuned or tuned_intnet"
+        "hash",
+        "--encoder",
+        "-e",
+        help="hash, vectors, huggingface, transformer (spacy-transformers), tuned or tuned_intnet",
     ),
     lang: str = typer.Option("en", "--lang", "-l", help="Language code"),
     output: Optional[str] = typer.Option(

@@ -19,6 +19,11 @@ class Alignment(str, Enum):
     expand = "expand"
 
 
+class Join(str, Enum):
+    none = "none"
+    doc = "doc"
+
+
 def convert_cli(
     inputs: List[Path] = typer.Argument(..., help="Files, or folders of brat files", exists=True),
     output: Path = typer.Argument(..., help="A folder, or one file in .spacy for all inputs"),
@@ -47,6 +52,9 @@ def convert_cli(
     tag_column: List[int] = typer.Option(
         [-1], "--tag-column", help="CoNLL: column of the tag; once for each level of nesting"
     ),
+    join: Join = typer.Option(
+        Join.none, "--join", help="doc: one document of all sentences that share a document id"
+    ),
 ) -> None:
     """Convert annotated text to .spacy files.
 
@@ -74,6 +82,7 @@ def convert_cli(
         spans_key=spans_key,
         alignment_mode=alignment_mode.value,
         options=options,
+        join=join is Join.doc,
         progress=True,
     )
     for result in results:

@@ -7,16 +7,17 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Dict, List, NamedTuple, Optional, Sequence
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 import spacy
-from spacy.tokens import DocBin
+from spacy.tokens import Doc, DocBin
 from spacy.util import get_lang_class
 from tqdm import tqdm
 
 from ..errors import Errors, OutputError
 from .build import Summary, build_doc
 from .detect import READERS, format_of
+from .joining import join_by_id
 from .record import CorpusError, ReadOptions
 from .source import base_name
 
@@ -39,6 +40,7 @@ def convert(
     spans_key: str = "sc",
     alignment_mode: str = "strict",
     options: Optional[ReadOptions] = None,
+    join: bool = False,
     progress: bool = False,
 ) -> List[Converted]:
     """Read all inputs, then write all outputs.
@@ -47,6 +49,7 @@ def convert(
     alignment_mode: What to do with a character span that ends within a token: "strict" drops it,
         "contract" takes the tokens it holds whole, "expand" those it touches. All are counted.
     options: Where readers find what the file does not tell.
+    join: Make one document of all sentences of an output file that share a document id.
     """
     require_language(lang)
     options = replace(options or ReadOptions(), spans_key=spans_key)
@@ -55,24 +58,17 @@ def convert(
     )
     results: List[Converted] = []
     contents: Dict[Path, bytes] = {}
-    # None: a bar only where somebody is looking
-    hide = None if progress else True
     for target, paths in plan(inputs, output).items():
         doc_bin, summary = DocBin(store_user_data=True), Summary()
         formats = [format_of(path, format) for path in paths]
         if "spacy" in formats and target.exists():
             raise CorpusError(Errors.S106.format(target=target))
-        for path, name in zip(paths, formats, strict=True):
-            records = READERS[name](path, options)
-            for record in tqdm(records, desc=path.name, unit=" docs", disable=hide, delay=1):
-                if not record.is_document:
-                    summary.skipped.update(record.skipped)
-                elif record.is_blank:
-                    summary.skipped[NO_TEXT] += 1
-                else:
-                    doc_bin.add(build(record, summary=summary))
+        docs = read_documents(paths, formats, options, build, summary, progress=progress)
+        for doc in join_by_id(docs) if join else docs:
+            doc_bin.add(doc)
         if not summary.docs:
             raise CorpusError(no_documents(paths, summary))
+        summary.docs = len(doc_bin)
         contents[target] = doc_bin.to_bytes()
         results.append(Converted(target, formats, summary))
     write_all(contents)
@@ -93,6 +89,28 @@ def no_documents(paths: Sequence[Path], summary: Summary) -> str:
     names = ", ".join(map(str, paths))
     reason = "no documents found" + (f" ({reasons})" if reasons else "")
     return Errors.S029.format(path=names, reason=reason)
+
+
+def read_documents(
+    paths: Sequence[Path],
+    formats: Sequence[str],
+    options: ReadOptions,
+    build: Callable[..., Doc],
+    summary: Summary,
+    *,
+    progress: bool,
+) -> Iterator[Doc]:
+    """The documents of all files of one output; what is left out is counted."""
+    hide = None if progress else True  # None: a bar only where somebody is looking
+    for path, name in zip(paths, formats, strict=True):
+        records = READERS[name](path, options)
+        for record in tqdm(records, desc=path.name, unit=" docs", disable=hide, delay=1):
+            if not record.is_document:
+                summary.skipped.update(record.skipped)
+            elif record.is_blank:
+                summary.skipped[NO_TEXT] += 1
+            else:
+                yield build(record, summary=summary)
 
 
 def plan(inputs: Sequence[Path], output: Path) -> Dict[Path, List[Path]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Iterator, List, Sequence
+from typing import Any, Dict, Iterable, Iterator, List, Sequence
 
 from spacy.attrs import ENT_IOB
 from spacy.tokens import Doc
 from spacy.training import Example
 
+from ..pipeline.sentences import is_marked
 from ..relations import get_relations, set_relations
 from .docs import DOC_ID
 
@@ -34,6 +35,24 @@ def join_docs(docs: Sequence[Doc]) -> Doc:
     if len(ids) == 1 and None not in ids:
         joined.user_data[DOC_ID] = ids.pop()
     return joined
+
+
+def join_by_id(docs: Iterable[Doc]) -> Iterator[Doc]:
+    """Documents of the sentences that share a document id, in the order of their first sentences and
+    with the boundaries of the sentences. What has no id stays as it is."""
+    parts: Dict[object, List[Doc]] = {}
+    for number, doc in enumerate(docs):
+        # A number is no id that a corpus gives, as those are texts.
+        parts.setdefault(doc.user_data.get(DOC_ID, number), []).append(doc)
+    for key, sentences in parts.items():
+        if not isinstance(key, str):
+            yield sentences[0]
+            continue
+        joined = join_docs(sentences)
+        if not any(is_marked(doc) for doc in sentences):
+            for token in joined:
+                token.is_sent_start = bool(token.is_sent_start)  # no other than the first tokens
+        yield joined
 
 
 def join_examples(examples: Sequence[Example]) -> Example:

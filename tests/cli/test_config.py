@@ -15,12 +15,10 @@ from spacy_spanner.training_config import (
     width_limit,
 )
 
-from ..minilm import needs_minilm
+from ..minilm import FOLDER
 
-ENCODERS = [
-    pytest.param(name, marks=needs_minilm if name == "transformer" else ())
-    for name in names("encoders")
-]
+MARKS = {"transformer": pytest.mark.spacy_transformers, "huggingface": pytest.mark.huggingface}
+ENCODERS = [pytest.param(name, marks=MARKS.get(name, ())) for name in names("encoders")]
 
 
 def run(*arguments):
@@ -97,3 +95,21 @@ def test_words_of_the_encoder_reach_the_head_that_reads_them():
     model = join_config("hierarchical_ner", "tuned")["components"]["hierarchical_ner"]["model"]
     assert model["word_width"] == 100
     assert "word_width" not in join_config("seq_ner", "tuned").to_str()
+
+
+@pytest.mark.huggingface
+def test_width_of_the_transformer_is_read_from_its_folder(tmp_path):
+    path = tmp_path / "config.cfg"
+    result = run("ner", "-e", "huggingface", "--transformer", FOLDER, "-o", path)
+    assert result.exit_code == 0, result.output
+    config = load_config(path).interpolate()["components"]
+    assert config["tok2vec"]["model"]["width"] == config["ner"]["model"]["tok2vec"]["width"] == 384
+    assert config["tok2vec"]["model"]["mixed_precision"] == "none"
+
+
+def test_transformer_that_is_not_there_is_told(tmp_path):
+    result = run(
+        "ner", "-e", "huggingface", "--transformer", "./nowhere", "-o", tmp_path / "config.cfg"
+    )
+    assert result.exit_code == 1 and "S08" in result.output
+    assert not list(tmp_path.iterdir())

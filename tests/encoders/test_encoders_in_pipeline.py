@@ -208,10 +208,17 @@ factory = "global_pointer"
 """
 
 
-@pytest.mark.parametrize("block, width", zip(BLOCKS, [8 + 50, 1024, 8 + 160], strict=True))
+MARKS = [(), pytest.mark.spacy_transformers, ()]
+
+
+@pytest.mark.parametrize(
+    "block, width",
+    [
+        pytest.param(block, width, marks=marks)
+        for block, width, marks in zip(BLOCKS, [8 + 50, 1024, 8 + 160], MARKS, strict=True)
+    ],
+)
 def test_documented_blocks_work(block, width):
-    if "transformer" in block:
-        pytest.importorskip("spacy_transformers")
     nlp = make_nlp(HEAD + block)
     encoder = nlp.get_pipe("ner").model.get_ref("tok2vec")
     if "transformer" in block:

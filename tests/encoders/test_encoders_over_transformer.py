@@ -48,7 +48,6 @@ grad_factor = 1.0
 
 @pytest.fixture
 def tiny_bert(tmp_path) -> str:
-    pytest.importorskip("spacy_transformers")
     from transformers import BertConfig, BertModel, BertTokenizerFast
 
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz0159."]
@@ -67,6 +66,7 @@ def tiny_bert(tmp_path) -> str:
     return path.as_posix()
 
 
+@pytest.mark.spacy_transformers
 def test_gradient_reaches_a_transformer_below(tiny_bert, tmp_path):
     nlp = make_nlp(TRANSFORMER.format(name=tiny_bert))
     optimizer = nlp.initialize(lambda: make_examples(nlp))

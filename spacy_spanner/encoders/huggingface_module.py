@@ -1,0 +1,166 @@
+"""The torch side of a pretrained transformer: groups of sequences in, one vector for each word out.
+
+Axes: B sequences of a group, L their longest, P pieces of all groups with padding, M pairs of a word
+and one of its pieces, T words, D width.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import nullcontext
+from typing import Any, ContextManager, List, NamedTuple, Optional
+
+import numpy
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .huggingface_files import make_config, make_encoder
+from .pieces import PieceBatch, PieceReader, Windows, group_by_length
+
+# Pieces read at once: on a CPU what fits its caches, on a GPU what keeps it busy.
+CPU_TOKENS, GPU_TOKENS = 1024, 16384
+LAYER = re.compile(r"\.layers?\.(\d+)\.")
+
+
+class Group(NamedTuple):
+    """Sequences of like length."""
+
+    ids: Tensor  # (B, L)
+    mask: Optional[Tensor]  # (B, L) None: no padding
+
+
+class HuggingFaceModule(nn.Module):
+    """encoder: A transformer of the library, without the layer that pools whole texts.
+    reader: Knows the tokenizer.
+    pooling: How the vectors of a word's pieces become one; a word without pieces has zeros.
+    layers: So many of the last layers are mixed, with weights that are learned.
+    frozen_layers: The embeddings and so many of the lowest layers keep their weights. None: all do.
+    max_batch_tokens: Pieces that the encoder reads at once, padding among them. None: what suits
+        the device.
+    precision: Of the products on a GPU.
+    """
+
+    def __init__(
+        self,
+        encoder: Any,
+        reader: PieceReader,
+        *,
+        pooling: str = "mean",
+        layers: int = 1,
+        frozen_layers: Optional[int] = 0,
+        max_batch_tokens: Optional[int] = None,
+        gradient_checkpointing: bool = False,
+        precision: Optional[torch.dtype] = None,
+    ):
+        super().__init__()
+        self.encoder = encoder
+        self.reader = reader
+        self.pooling = pooling
+        self.learns = frozen_layers is not None
+        self.max_batch_tokens = max_batch_tokens
+        self.precision = precision
+        self.mix = nn.Parameter(torch.zeros(layers)) if layers > 1 else None
+        for name, parameter in self.encoder.named_parameters(prefix="encoder"):
+            lies_below = frozen_layers is None or depth(name, self.n_layers) <= frozen_layers
+            parameter.requires_grad = frozen_layers == 0 or not lies_below
+        if gradient_checkpointing:
+            encoder.gradient_checkpointing_enable({"use_reentrant": False})
+
+    @property
+    def n_layers(self) -> int:
+        return self.encoder.config.num_hidden_layers
+
+    def forward(self, batch: PieceBatch) -> Tensor:  # (T, D)
+        device = next(self.parameters()).device
+        lengths = numpy.array([len(ids) for ids in batch.ids])
+        outputs: List[Tensor] = []
+        starts = numpy.empty(len(lengths), dtype="int64")  # of each sequence among all pieces
+        n_pieces = 0
+        budget = self.max_batch_tokens or (CPU_TOKENS if device.type == "cpu" else GPU_TOKENS)
+        for rows in group_by_length(lengths, max_tokens=budget):
+            longest = int(lengths[rows[0]])
+            starts[rows] = n_pieces + numpy.arange(len(rows)) * longest
+            n_pieces += len(rows) * longest
+            with self.half_precision(device):
+                output = self.encode(self.group(batch, rows, lengths, device))  # (B, L, D)
+            outputs.append(output.flatten(0, 1).float())
+        pieces = torch.cat(outputs) if len(outputs) > 1 else outputs[0]  # (P, D)
+        return self.pool(pieces, starts[batch.sequence] + batch.position, batch)
+
+    def half_precision(self, device: torch.device) -> ContextManager:
+        if self.precision is None or device.type == "cpu":
+            return nullcontext()
+        return torch.autocast(device.type, dtype=self.precision)
+
+    def group(
+        self, batch: PieceBatch, rows: numpy.ndarray, lengths: numpy.ndarray, device: torch.device
+    ) -> Group:
+        longest = int(lengths[rows[0]])
+        pad = self.encoder.config.pad_token_id or 0
+        ids = numpy.full((len(rows), longest), pad, dtype="int64")
+        for row, number in enumerate(rows.tolist()):
+            ids[row, : lengths[number]] = batch.ids[number]
+        mask = None
+        if lengths[rows[-1]] < longest:
+            real = numpy.arange(longest) < lengths[rows][:, None]
+            mask = torch.from_numpy(real.astype("int64")).to(device)
+        return Group(torch.from_numpy(ids).to(device), mask)
+
+    def encode(self, group: Group) -> Tensor:  # (B, L, D)
+        output = self.encoder(
+            input_ids=group.ids,
+            attention_mask=group.mask,
+            output_hidden_states=self.mix is not None,
+            return_dict=True,
+        )
+        if self.mix is None:
+            return output.last_hidden_state
+        last = torch.stack(output.hidden_states[-len(self.mix) :])  # (k, B, L, D)
+        return torch.einsum("k,kbld->bld", self.mix.softmax(0).to(last.dtype), last)
+
+    def pool(self, pieces: Tensor, places: numpy.ndarray, batch: PieceBatch) -> Tensor:  # (T, D)
+        """places: Of the piece of each pair among all pieces.  (M,)"""
+        counts = numpy.bincount(batch.word, minlength=batch.n_words)  # (T,)
+        starts = numpy.cumsum(counts) - counts
+        if self.pooling == "first":
+            places = places[starts[counts > 0]]
+            counts = numpy.minimum(counts, 1)
+            starts = numpy.cumsum(counts) - counts
+        return F.embedding_bag(
+            torch.from_numpy(places).to(pieces.device),
+            pieces,
+            torch.from_numpy(starts).to(pieces.device),
+            mode="max" if self.pooling == "max" else "mean",
+        )
+
+
+def depth(name: str, n_layers: int) -> int:
+    """How far up a parameter lies: 0 for embeddings, then the layers from 1."""
+    found = LAYER.search(name)
+    if found:
+        return int(found.group(1)) + 1
+    return 0 if "embeddings" in name else n_layers + 1
+
+
+def make_module(
+    *,
+    config: str,
+    tokenizer: str,
+    max_pieces: int,
+    windows: Windows,
+    overlap: Any,
+    **options: Any,
+) -> HuggingFaceModule:
+    """The module of a stored encoder, with random weights.
+
+    config, tokenizer: JSON.
+    """
+    from tokenizers import Tokenizer
+
+    encoder = make_encoder(make_config(json.loads(config)))
+    reader = PieceReader(
+        Tokenizer.from_str(tokenizer), max_pieces=max_pieces, windows=windows, overlap=overlap
+    )
+    return HuggingFaceModule(encoder, reader, **options)

@@ -1,0 +1,1 @@
+"""From spacy-transformers to the encoder over current transformers."""
