@@ -22,7 +22,7 @@ def starts_of(words, **options):
         ("About 0 . 5 mg", ["About"]),  # before a number
         ("J . Smith left . It rained", ["J", "It"]),  # after a single letter
         ("growth of cells vs . controls", ["growth"]),  # before a word in lower case
-        ("今天 很 好 。 明天 呢 ？ 好", ["今天", "明天", "好"]),
+        ("今天 很 好 。 明天 呢 ？ 好", ["今天", "明天", "好"]),  # noqa: RUF001
         ("no end at all", ["no"]),
     ],
 )
