@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 import numpy
 import torch
@@ -30,6 +30,7 @@ from .contract import (
     Tokens,
 )
 from .errors import Errors
+from .grouping import group_rows
 from .shim import ModuleShim
 from .words import word_keys
 
@@ -140,6 +141,7 @@ def train_rows(
     tokvecs: List[Floats2d],
     backprop_tokvecs: Callable[[List[Floats2d]], Any],
 ) -> Tuple[Any, Callable]:
+    """The loss of a batch, and the step back to the token vectors."""
     assert batch.gold is not None
     module: SpanModule = shim_of(model).module
     module.train()
@@ -165,6 +167,7 @@ def train_rows(
 def predict_rows(
     model: SpanTableModel, batch: SpanBatch, tokvecs: List[Floats2d]
 ) -> SpanPrediction:
+    """The spans found in a batch, in the coordinates of the documents."""
     module: SpanModule = shim_of(model).module
     module.eval()
     spans = [numpy.zeros((0, 4), dtype="int64")]
@@ -214,28 +217,6 @@ def split(d_flat: Any, batch: SpanBatch, tokvecs: List[Floats2d]) -> List[Floats
     """The inverse of `flatten`, for gradients."""
     starts = batch.rows.doc_starts.tolist()
     return [d_flat[start : start + len(v)] for start, v in zip(starts, tokvecs, strict=True)]
-
-
-def group_rows(module: SpanModule, batch: SpanBatch) -> Iterator[numpy.ndarray]:
-    """Row numbers in groups of like length, none of which needs more cells than the budget."""
-    lengths = batch.rows.table[:, END] - batch.rows.table[:, START]
-    order = numpy.argsort(-lengths, kind="stable")
-    first = 0
-    while first < len(order):
-        longest = int(lengths[order[first]])
-        n_rows = max(1, batch.max_cells // max(1, module.cells(longest, batch.max_width)))
-        # A group ends early where all its padding would cost more than another group.
-        padding = (longest - lengths[order[first : first + n_rows]]).cumsum()
-        n_rows = int((padding <= padding_budget(module, longest)).sum())
-        yield order[first : first + n_rows]
-        first += n_rows
-
-
-def padding_budget(module: SpanModule, longest: int) -> int:
-    """Padding budget of a group, in tokens; beyond it a new group is cheaper."""
-    cost = module.cost()
-    # Measured on a CPU: 250 tokens for small encoders, 62 for a small transformer.
-    return int(24_000 / (max(module.width, 1) * cost.token) + cost.step * longest)
 
 
 def gather(

@@ -13,8 +13,9 @@ from thinc.types import Floats2d
 from torch import Tensor
 
 from .batch import START, RelationPrediction, SpanBatch, renumber
-from .bridge import flatten, gather, group_rows, shim_of, to_documents, train_rows
+from .bridge import flatten, gather, shim_of, to_documents, train_rows
 from .contract import Decoded, Facts, SpanModule, Tokens
+from .grouping import group_rows
 from .shim import ModuleShim
 
 RelationModel = Model[SpanBatch, Any]

@@ -45,16 +45,19 @@ class ModuleShim(Shim):
 
     @property
     def is_built(self) -> bool:
+        """Whether there is a module yet."""
         return self._model is not None
 
     @property
     def module(self) -> Any:
+        """The module; raises S007 where it is not built."""
         if self._model is None:
             raise ValueError(Errors.S007)
         return self._model
 
     @property
     def device(self) -> torch.device:
+        """Where the weights are."""
         return next((p.device for p in self.module.parameters()), get_torch_default_device())
 
     def build(self, **sizes: Size) -> nn.Module:
@@ -74,6 +77,7 @@ class ModuleShim(Shim):
         return self.learn_rate_scale, True
 
     def finish_update(self, optimizer: Optimizer) -> None:
+        """Let the optimizer change each tensor that has a gradient."""
         for name, parameter in self.module.named_parameters():
             if parameter.grad is None:
                 continue
@@ -120,6 +124,7 @@ class ModuleShim(Shim):
         return safetensors.torch.save(state, metadata={HEADER: json.dumps(self.sizes)})
 
     def from_bytes(self, bytes_data: bytes) -> ModuleShim:
+        """Build the module of the stored sizes and load its weights; refuses any other file."""
         if not bytes_data:
             self._model, self.sizes = None, {}
             return self

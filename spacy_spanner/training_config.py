@@ -54,7 +54,8 @@ def is_ours(component: Dict[str, Any]) -> bool:
 
 def factory_defaults(factory: str) -> Tuple[Dict[str, Any], Dict[str, Optional[float]]]:
     """The default config and the default score weights of a registered factory."""
-    registry.factories.get(factory)  # loads the entry point
+    if not Language.has_factory(factory):
+        Language()  # spaCy loads factories when the first pipeline is made
     meta = Language.get_factory_meta(factory)
     return dict(meta.default_config or {}), dict(meta.default_score_weights or {})
 

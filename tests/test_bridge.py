@@ -14,7 +14,8 @@ import torch
 from thinc.api import Adam, Model
 
 from spacy_spanner.batch import Rows, SpanBatch
-from spacy_spanner.bridge import group_rows, head_of, padding_budget
+from spacy_spanner.bridge import head_of
+from spacy_spanner.grouping import group_rows, padding_budget
 from spacy_spanner.models.global_pointer import build_global_pointer
 from spacy_spanner.pipeline.component import SpanTablePipe
 

@@ -49,7 +49,10 @@ class CRF(nn.Module):
             n_tags = emissions.shape[2]
             agrees = tags[..., None] == torch.arange(n_tags, device=tags.device)  # (B, L, K)
             allowed = agrees | ~known[..., None]
-            gold = self._log_z(emissions.masked_fill(~allowed, FORBIDDEN), mask)
+            start, trans, end = (score.to(emissions.dtype) for score in self.scores())
+            # Scaled sums would be zero for tags that only forbidden ones lead to.
+            sums = _log_sums(emissions.masked_fill(~allowed, FORBIDDEN), start, trans)
+            gold = (last_of_rows(sums, mask) + end).logsumexp(1)
         nll = self._log_z(emissions, mask) - gold
         return torch.where(mask[:, 0], nll, torch.zeros_like(nll)).to(self.trans.dtype)
 
@@ -144,10 +147,10 @@ def _forward(emissions: Tensor, start: Tensor, trans: Tensor) -> Tensor:
 def _log_sums(emissions: Tensor, start: Tensor, trans: Tensor) -> Tensor:
     """As `_forward`, in log space all the way.  (..., B, L, K)"""
     first, *others = emissions.unbind(-2)  # (..., B, K) each
-    steps = [start + first]
+    steps, into = [start + first], trans.transpose(-1, -2).contiguous().unsqueeze(-3)
     for emission in others:
-        paths = steps[-1].unsqueeze(-1) + trans.unsqueeze(-3)  # (..., B, K, K)
-        steps.append(paths.logsumexp(-2) + emission)
+        paths = steps[-1].unsqueeze(-2) + into  # (..., B, K, K) by target
+        steps.append(paths.logsumexp(-1) + emission)
     return torch.stack(steps, -2)
 
 

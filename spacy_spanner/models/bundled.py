@@ -113,7 +113,7 @@ class BundledNER(SpanModule, StartsFromSample):
         return head.loss(self._read_by(head, encoded), gold)
 
     def _read_by(self, head: SpanModule, encoded: Tokens) -> Tokens:
-        """The first head gets what it encoded, the second encodes that further in its own way."""
+        """The first head gets what it encoded, the second encodes that further."""
         if head is self._order[0]:
             return encoded
         return head.encode(encoded.with_states(encoded.x))

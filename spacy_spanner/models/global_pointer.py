@@ -71,6 +71,7 @@ class GlobalPointer(SpanModule):
         return PairTable.bounded(tokens.mask.shape[1], self.max_width, tokens.max_width)
 
     def logits(self, tokens: Tokens) -> Tensor:
+        """Scores of all pairs of tokens.  (B, C, L, X)"""
         per_token = self.scorer.per_token(self.hidden(self.dropout(tokens.unpadded)))  # (T, K)
         return self.scorer.pairs(tokens.pad(per_token), self.table_of(tokens).band)  # (B, C, L, X)
 

@@ -26,9 +26,11 @@ class Mixture:
 
     @property
     def width(self) -> int:
+        """D of the vectors."""
         return (self.shares if self.table is None else self.table).shape[-1]
 
     def vectors(self) -> Tensor:
+        """The sums themselves.  (B, L, D)"""
         return self.shares if self.table is None else self.shares @ self.table  # (B, L, D)
 
     def weight(self, weight: Tensor) -> Tensor:
@@ -44,6 +46,7 @@ class Information:
 
     @classmethod
     def of(cls, vectors: Tensor) -> Information:
+        """Vectors (B, L, D) without a table."""
         return cls([Mixture(vectors)])
 
     def vectors(self) -> Tensor:

@@ -105,6 +105,7 @@ class WordMemory(nn.Module, ReadsWords, Reports):
 
     @property
     def megabytes(self) -> float:
+        """Size of what is stored."""
         stored = (self.keys, self.values)
         return (sum(t.numel() * t.element_size() for t in stored) + self.index.table.nbytes) / 1e6
 
@@ -213,6 +214,7 @@ class WordMemory(nn.Module, ReadsWords, Reports):
         return torch.from_numpy(self.index.table.copy())
 
     def set_extra_state(self, state: Tensor) -> None:
+        """The inverse of `get_extra_state`."""
         self.index = MemoryIndex(state.cpu().numpy().copy())
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:

@@ -23,6 +23,7 @@ class Found:
     words: numpy.ndarray  # (n,) number of the word in the memory
 
     def pick(self, which: numpy.ndarray) -> Found:
+        """Those at the given indices or under the given mask."""
         return Found(self.places[which], self.words[which])
 
 
@@ -60,6 +61,7 @@ class MemoryIndex:
 
     @property
     def n_slots(self) -> int:
+        """Slots of all words."""
         return int(self.table[SIZE].sum())
 
     @property

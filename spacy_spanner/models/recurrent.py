@@ -37,7 +37,7 @@ class BiLSTM(nn.Module):
 
 
 def take_tokens(x: Tensor, index: Tensor) -> Tensor:
-    """The token vectors at the given places of their own rows.  (B, L, D), (B, K) -> (B, K, D)"""
+    """The token vectors at the given positions of their rows.  (B, L, D), (B, K) -> (B, K, D)"""
     base = torch.arange(x.shape[0], device=x.device)[:, None] * x.shape[1]  # (B, 1)
     taken = x.flatten(0, 1).index_select(0, (base + index).flatten())
     return taken.view(*index.shape, x.shape[2])

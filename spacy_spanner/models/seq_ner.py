@@ -47,6 +47,7 @@ class SeqNER(SpanModule):
         return Facts(flat=True, threshold=0.0)
 
     def logits(self, encoded: Tokens) -> Tensor:
+        """Scores of the tags.  (B, L, K)"""
         return encoded.pad(self.tagger.project(self.dropout(encoded.unpadded)))  # (B, L, K)
 
     def loss(self, encoded: Tokens, gold: Gold) -> Tensor:

@@ -97,5 +97,7 @@ def __getattr__(name: str) -> Callable[..., TablePipe]:
         raise AttributeError(name)
     overlay = Config().from_disk(path, interpolate=False)
     architecture = overlay["component"]["model"]["@architectures"]
+    if not architecture.startswith("spacy-spanner."):  # spaCy's systems have a config here, too
+        raise AttributeError(name)
     globals()[name] = entity_factory(system, architecture, **overlay.get("defaults", {}))
     return globals()[name]

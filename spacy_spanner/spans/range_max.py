@@ -80,7 +80,7 @@ def winners(left: Tensor, peak: Tensor, from_left: Tensor, from_right: Tensor) -
 
 
 class _Maxima(torch.autograd.Function):
-    """Maxima (N, D) that are known already, and the places in the flattened x they came from."""
+    """Maxima (N, D) that are known already, and their indices in the flattened x."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, maxima: Tensor, source: Tensor) -> Tensor:

@@ -1,5 +1,8 @@
 """`spacy spanner config`: complete files for every system and encoder that spaCy takes as they are."""
 
+import subprocess
+import sys
+
 import pytest
 import spacy
 from spacy.util import load_config
@@ -89,6 +92,14 @@ def test_max_width_reaches_systems_with_a_limit():
         "ner",
         "spancat",
     ]
+
+
+def test_configs_need_no_pipeline_before_them():
+    code = (
+        "from spacy_spanner.training_config import join_config as j; print(len(j('ner', 'hash')))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 0 and int(result.stdout) > 3, result.stderr
 
 
 def test_words_of_the_encoder_reach_the_head_that_reads_them():

@@ -7,8 +7,9 @@ import pytest
 import torch
 from torch import nn
 
-from spacy_spanner.bridge import head_of, padding_budget, span_table_model, word_readers
+from spacy_spanner.bridge import head_of, span_table_model, word_readers
 from spacy_spanner.contract import KEYS, Gold, SpanModule, StartsFromSample, Tokens
+from spacy_spanner.grouping import padding_budget
 from spacy_spanner.models.bundled import BundledNER, build_bundled_ner
 from spacy_spanner.models.global_pointer import build_efficient_global_pointer, build_global_pointer
 from spacy_spanner.models.hierarchical import build_hierarchical_ner

@@ -25,7 +25,7 @@ def starts_of(words, **options):
         ("( see 3 ) . Two more", ["(", "Two"]),
         ("the theater. In Calif. , Sept. 3", ["the", "In"]),  # the stop left at the word
         ("growth of cells vs . controls", ["growth"]),  # before a word in lower case
-        ("今天 很 好 。 明天 呢", ["今天", "明天"]),
+        ("今天 很 好 。 明天 呢 ？ 好", ["今天", "明天", "好"]),  # noqa: RUF001
         ("no end at all", ["no"]),
     ],
 )
