@@ -158,8 +158,8 @@ class Errors(metaclass=WithCodes):
     )
     S121 = "Stopped by {signal}. The finished shards are in {path}; the same command resumes from there."
     S122 = (
-        "Stopped by {signal} after step {step}. {path} holds the weights of that step; resume from there "
-        "with --resume."
+        "Stopped by {signal} after step {step}{lost}. {path} holds the weights of that step; resume from "
+        "there with --resume."
     )
     S123 = (
         "Training cannot resume from {path}: the checkpoint is damaged or belongs to another config "

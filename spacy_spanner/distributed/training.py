@@ -248,9 +248,11 @@ class Trainer:
         folder = "nothing" if self.output is None else str(self.output / LAST)
         facts = {"rank": self.ranks.rank, "step": self.shared.taken, "path": folder}
         number = self.shared.signal.number
-        if number:  # the others got it, too: that one of them left before this one says nothing
+        if number:  # torchrun sends SIGTERM, too, to those that outlive a rank
             stop = Interrupted(number)
-            return Stopped(Errors.S122.format(signal=stop, **facts), exit_code=stop.exit_code)
+            lost = f"; another rank is gone ({error})" if isinstance(error, RankLost) else ""
+            message = Errors.S122.format(signal=stop, lost=lost, **facts)
+            return Stopped(message, exit_code=stop.exit_code)
         message = Errors.S058 if self.ranks.is_first else Errors.S060
         return Stopped(message.format(reason=error, **facts))
 

@@ -173,7 +173,7 @@ def entity_rows(
             output = "ents" if source == ENTS else "spans"
             found = scored_spans(doc, output=output, spans_key=source) or {}
             for key, score in found.items():
-                rows.append({**place(key), "score": rounded(score), "source": source})
+                rows.append({**span_fields(key), "score": rounded(score), "source": source})
     return rows
 
 
@@ -181,8 +181,8 @@ def relation_rows(doc: Doc) -> List[Row]:
     """The relations of a document, with the offsets of both ends."""
     return [
         {
-            "head": place(span_key(relation.head)),
-            "tail": place(span_key(relation.tail)),
+            "head": span_fields(span_key(relation.head)),
+            "tail": span_fields(span_key(relation.tail)),
             "label": relation.label,
             "score": rounded(relation.score),
         }
@@ -190,7 +190,7 @@ def relation_rows(doc: Doc) -> List[Row]:
     ]
 
 
-def place(key: SpanKey) -> Row:
+def span_fields(key: SpanKey) -> Row:
     """A span in plain values."""
     return dict(zip(("start", "end", "label"), key))
 

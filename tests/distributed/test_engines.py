@@ -104,14 +104,15 @@ def test_killed_driver_leaves_no_worker(pipeline, tmp_path):
     while len(contents(out)) < 4:
         assert process.poll() is None, process.stdout.read()
         time.sleep(0.05)
-    processes = descendants(process.pid)
+    actors = actors_of(process.pid)
+    assert len(actors) == 2
     process.kill()
     process.wait()
     process.stdout.close()
     end = time.time() + 60
-    while any(map(is_alive, processes)) and time.time() < end:
+    while any(map(is_alive, actors)) and time.time() < end:
         time.sleep(0.2)
-    assert [command for pid, command in processes.items() if is_alive(pid)] == []
+    assert not any(map(is_alive, actors))  # agents of Ray itself may take longer
     assert len(contents(out)) < 300
 
 
