@@ -97,7 +97,7 @@ SYSTEMS = {
     "modularized_interaction.md": [["ModularizedInteraction"]],
     "hierarchical_ner.md": [["HierarchicalNER"]],
     "relations.md": [None, ["RelationPointer"]],  # the first table is that of the component
-    "encoders.md": [["TunedVectors"], ["CharBiLSTM", "CharCNN", "IntNet"], ["TagEmbed"], ["JoinedEncoder"]],
+    "encoders.md": [["HuggingFaceEncoder"], ["TunedVectors"], ["CharBiLSTM", "CharCNN", "IntNet"], ["TagEmbed"], ["JoinedEncoder"]],
 }  # fmt: skip
 
 

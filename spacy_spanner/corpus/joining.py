@@ -25,6 +25,8 @@ def join_docs(docs: Sequence[Doc]) -> Doc:
     Documents must be annotated alike (see `annotation_of`): an absent span group would otherwise
     turn into an empty one."""
     joined = concatenate(docs, exclude=["user_data", "tensor"])
+    # Where texts are not known, spaCy takes the words of training data as they are.
+    joined.has_unknown_spaces = any(doc.has_unknown_spaces for doc in docs)
     relations, offset = [], 0
     for doc in docs:
         relations += [relation.shifted(offset) for relation in get_relations(doc) or []]

@@ -60,5 +60,5 @@ def test_texts_are_joined_with_a_space(tmp_path):
         {"text": "Bob stayed.", "entities": [[0, 3, "PER"]], "doc": "a"},
     ]
     (doc,) = converted(tmp_path, lines, join=True)
-    assert doc.text == "Ann left. Bob stayed. "
+    assert doc.text == "Ann left. Bob stayed."
     assert [e.text for e in doc.ents] == ["Ann", "Bob"]
