@@ -97,8 +97,14 @@ SYSTEMS = {
     "modularized_interaction.md": [["ModularizedInteraction"]],
     "hierarchical_ner.md": [["HierarchicalNER"]],
     "relations.md": [None, ["RelationPointer"]],  # the first table is that of the component
-    "encoders.md": [["HuggingFaceEncoder"], ["TunedVectors"], ["CharBiLSTM", "CharCNN", "IntNet"], ["TagEmbed"], ["JoinedEncoder"]],
-}  # fmt: skip
+    "encoders.md": [
+        ["HuggingFaceEncoder"],
+        ["TunedVectors"],
+        ["CharBiLSTM", "CharCNN", "IntNet"],
+        ["TagEmbed"],
+        ["JoinedEncoder"],
+    ],
+}
 
 
 def tables(text):
@@ -140,7 +146,8 @@ def defaults_of(name):
     signature = inspect.signature(build)
     own = [one for one in signature.parameters.values() if one.kind is not one.VAR_POSITIONAL]
     hidden = {"tok2vec", *getattr(build, "removed", {})}  # options of earlier versions
-    return {one.name: one.default for one in own if one.name not in hidden}
+    given = [one for one in own if one.default is not one.empty]
+    return {one.name: one.default for one in given if one.name not in hidden}
 
 
 @pytest.mark.parametrize("page", SYSTEMS)

@@ -31,7 +31,7 @@ def join_docs(docs: Sequence[Doc]) -> Doc:
     for doc in docs:
         relations += [relation.shifted(offset) for relation in get_relations(doc) or []]
         offset += len(doc)
-    if all(get_relations(doc) is not None for doc in docs):
+    if any(get_relations(doc) is not None for doc in docs):
         set_relations(joined, relations)
     ids = {doc.user_data.get(DOC_ID) for doc in docs}
     if len(ids) == 1 and None not in ids:
