@@ -95,6 +95,8 @@ class SpanPrediction:
 
     spans: numpy.ndarray  # (N, 4) int64: document, start, end (exclusive), label
     scores: numpy.ndarray  # (N,) float32 in 0..1
+    # (N,) float32: log of the probability over that of no entity, where the head tells
+    margins: Optional[numpy.ndarray] = None
 
     def per_doc(self, n_docs: int) -> List[slice]:
         """Where each document's spans stand in the table."""

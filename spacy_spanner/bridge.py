@@ -172,6 +172,7 @@ def predict_rows(
     module.eval()
     spans = [numpy.zeros((0, 4), dtype="int64")]
     scores = [numpy.zeros((0,), dtype="float32")]
+    margins: List[numpy.ndarray] = []
     row_ids = [numpy.zeros((0,), dtype="int64")]
     with torch.inference_mode():
         flat = flatten(model, batch, tokvecs)  # (T, D)
@@ -182,12 +183,20 @@ def predict_rows(
             spans.append(found.spans.cpu().numpy())
             scores.append(found.scores.float().cpu().numpy())
             row_ids.append(rows[spans[-1][:, 0]])
+            if found.margins is not None:
+                margins.append(found.margins.float().cpu().numpy())
     table = numpy.concatenate(spans)
     table[:, 0] = numpy.concatenate(row_ids)
-    return to_documents(batch, table, numpy.concatenate(scores))
+    known = numpy.concatenate(margins) if margins else None
+    return to_documents(batch, table, numpy.concatenate(scores), known)
 
 
-def to_documents(batch: SpanBatch, spans: numpy.ndarray, scores: numpy.ndarray) -> SpanPrediction:
+def to_documents(
+    batch: SpanBatch,
+    spans: numpy.ndarray,
+    scores: numpy.ndarray,
+    margins: Optional[numpy.ndarray] = None,
+) -> SpanPrediction:
     """Spans in row coordinates (N, 4) as spans in documents: a row keeps only spans whose
     start it owns; spans wider than `max_width` are dropped."""
     row, start, end, label = spans.T
@@ -199,7 +208,8 @@ def to_documents(batch: SpanBatch, spans: numpy.ndarray, scores: numpy.ndarray) 
     doc, start = batch.rows.locate(first[kept])
     table = numpy.stack([doc, start, start + width[kept], label[kept]], axis=1)  # (N, 4)
     order = numpy.lexsort(table.T[::-1])
-    return SpanPrediction(table[order], scores[kept][order])
+    margins = None if margins is None else margins[kept][order]
+    return SpanPrediction(table[order], scores[kept][order], margins)
 
 
 def flatten(model: SpanTableModel, batch: SpanBatch, tokvecs: List[Floats2d]) -> Tensor:

@@ -157,6 +157,8 @@ class Decoded:
 
     spans: Tensor  # (N, 4) int64: row, start, end (exclusive), label
     scores: Tensor  # (N,) float: probabilities in 0..1
+    # (N,) float: log of the probability over that of no entity, of heads that choose between them
+    margins: Optional[Tensor] = None
 
 
 @dataclass(frozen=True)

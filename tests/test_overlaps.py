@@ -1,6 +1,6 @@
 """Choices of non-overlapping spans against enumeration of all subsets."""
 
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy
 from hypothesis import given, settings
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from spacy_spanner.batch import SpanPrediction
 from spacy_spanner.overlaps import best_set, choose, greedy_set, outermost
-from spacy_spanner.pipeline.outputs import flatten_prediction, log_odds
+from spacy_spanner.pipeline.outputs import flat_choice, flatten_prediction, log_odds
 
 span = st.tuples(st.integers(0, 9), st.integers(1, 5), st.floats(0.05, 4.0))
 tables = st.lists(span, min_size=0, max_size=8)
@@ -26,7 +26,7 @@ def disjoint(starts, ends, members):
 
 
 @given(tables)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_best_set_is_the_maximum_over_all_subsets(table):
     starts, ends, weights = arrays(table)
     keep = choose(starts, ends, weights, best_set)
@@ -38,7 +38,7 @@ def test_best_set_is_the_maximum_over_all_subsets(table):
 
 
 @given(tables)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_greedy_set_is_the_plain_loop(table):
     starts, ends, weights = arrays(table)
     keep = choose(starts, ends, weights, greedy_set)
@@ -81,3 +81,45 @@ def test_flat_choice_weighs_log_odds_over_the_threshold():
     greedy = flatten_prediction(prediction, threshold, "greedy")
     assert greedy.spans.tolist() == spans[[0, 3]].tolist()
     assert numpy.isfinite(log_odds(numpy.array([0.0, 1.0]))).all()
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=60, deadline=None)
+def test_with_threshold_0_the_most_probable_set_wins(seed):
+    """Softmax over two labels and none: of all sets of spans that do not overlap, the one whose
+    classes are the most probable together."""
+    rng = numpy.random.default_rng(seed)
+    table = []
+    for start in range(5):
+        for end in range(start + 1, 6):
+            classes = numpy.exp(rng.normal(scale=3, size=3))
+            classes /= classes.sum()
+            label = int(classes[1:].argmax())
+            if classes[1 + label] > classes[0] and rng.random() < 0.6:
+                table.append((start, end, label, classes[1 + label], classes[0]))
+    if not table:
+        return
+    spans = numpy.array([(0, start, end, label) for start, end, label, _, _ in table])
+    scores = numpy.array([row[3] for row in table], dtype="float32")
+    margins = numpy.log([row[3] / row[4] for row in table]).astype("float32")
+    best, most = None, -numpy.inf
+    for chosen in product([False, True], repeat=len(table)):
+        own = [row for row, is_in in zip(table, chosen) if is_in]
+        if any(a[0] < b[1] and b[0] < a[1] for i, a in enumerate(own) for b in own[:i]):
+            continue
+        value = sum(numpy.log(row[3] if is_in else row[4]) for row, is_in in zip(table, chosen))
+        if value > most:
+            best, most = chosen, value
+    prediction = SpanPrediction(spans, scores, margins)
+    got = flat_choice(prediction, numpy.zeros(2, "float32"), "best")
+    assert got.tolist() == list(best)
+
+
+def test_one_sure_span_beats_two_doubtful_ones():
+    spans = numpy.array([(0, 0, 3, 0), (0, 0, 1, 0), (0, 1, 3, 0)])
+    prediction = SpanPrediction(spans, numpy.array([0.9999, 0.35, 0.35], dtype="float32"))
+    assert flat_choice(prediction, numpy.zeros(1, "float32"), "best").tolist() == [
+        True,
+        False,
+        False,
+    ]

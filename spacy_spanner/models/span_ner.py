@@ -162,9 +162,12 @@ class SpanNER(SpanModule):
         inside = band_mask(encoded.mask, logits.shape[2])  # (B, L, W)
         found = (inside & (logits[..., 1:].amax(3) > logits[..., 0])).nonzero()  # (N, 3)
         row, start, cell = found.unbind(1)
-        scores, label = logits[row, start, cell].softmax(1)[:, 1:].max(1)
+        classes = logits[row, start, cell]  # (N, K)
+        scores, label = classes.softmax(1)[:, 1:].max(1)
         keep = scores > thresholds[label]
-        return Decoded(torch.stack((row, start, start + cell + 1, label), 1)[keep], scores[keep])
+        spans = torch.stack((row, start, start + cell + 1, label), 1)
+        margins = classes[:, 1:].amax(1) - classes[:, 0]  # (N,)
+        return Decoded(spans[keep], scores[keep], margins[keep])
 
     def cells(self, length: int, max_width: Optional[int] = None) -> int:
         return length * max(min(self.max_width, length) * (self.n_labels + 1), self.width)

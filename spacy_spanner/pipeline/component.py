@@ -154,7 +154,8 @@ class SpanTablePipe(TablePipe):
         if not any(len(doc) for doc in docs):
             return SpanPrediction(numpy.zeros((0, 4), "int64"), numpy.zeros(0, "float32"))
         found = self.model.predict(self._prediction_batch(docs))
-        return SpanPrediction(found.spans, calibrate(found.scores, self.cfg["temperature"]))
+        scores = calibrate(found.scores, self.cfg["temperature"])
+        return SpanPrediction(found.spans, scores, found.margins)
 
     def set_annotations(self, docs: Iterable[Doc], prediction: SpanPrediction) -> None:
         """Write what `predict` found, also where it found nothing."""

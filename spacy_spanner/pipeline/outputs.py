@@ -38,7 +38,8 @@ def flatten_prediction(
 def flat_choice(prediction: SpanPrediction, thresholds: numpy.ndarray, rule: str) -> numpy.ndarray:
     """Which spans to keep so that none overlap.  (N,) bool
 
-    thresholds: (C,) one for each label; the weight of a span is its log-odds over its threshold.
+    thresholds: (C,) one for each label. The weight of a span is its log-odds over its threshold;
+        with a threshold of 0, where classes decide by themselves, that over no entity.
     rule: "best" (largest sum) or "greedy" (most probable first).
     """
     spans, scores = prediction.spans, prediction.scores
@@ -46,7 +47,11 @@ def flat_choice(prediction: SpanPrediction, thresholds: numpy.ndarray, rule: str
     offset = spans[:, 0] * (int(spans[:, 2].max(initial=0)) + 1)
     weights = log_odds(scores)
     if rule == "best":
-        weights = weights - log_odds(thresholds)[spans[:, 3]]
+        threshold = thresholds[spans[:, 3]]  # (N,)
+        margins = weights if prediction.margins is None else prediction.margins
+        # Over 0: what was found is worth something, even where nothing is told of no entity.
+        alone = numpy.maximum(margins, 1e-6 * scores)
+        weights = numpy.where(threshold > 0, weights - log_odds(threshold), alone)
     return choose(spans[:, 1] + offset, spans[:, 2] + offset, weights, RULES[rule])
 
 
