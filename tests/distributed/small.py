@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from spacy.tokens import DocBin
-
 from ..systems import TEXTS, make_examples, make_nlp, train
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -25,12 +23,6 @@ def save_pipeline(folder: Path) -> Path:
 def write_jsonl(path: Path, count: int) -> Path:
     rows = [{"text": f"{TEXTS[i % 4]} Again {i}.", "id": i} for i in range(count)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf8")
-    return path
-
-
-def write_corpus(path: Path, nlp, count: int) -> Path:
-    references = [eg.reference for eg in make_examples(nlp)]
-    DocBin(docs=[references[i % 4] for i in range(count)]).to_disk(path)
     return path
 
 
