@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, Iterator, Sequence
+from typing import Callable, Iterator
 
 import numpy
 
@@ -21,11 +21,10 @@ def group_rows(module: SpanModule, batch: SpanBatch) -> Iterator[numpy.ndarray]:
 
 
 def like_lengths(
-    lengths: Sequence[int], most_rows: Callable[[int], int], padding: Callable[[int], int]
+    lengths: numpy.ndarray, most_rows: Callable[[int], int], padding: Callable[[int], int]
 ) -> Iterator[numpy.ndarray]:
     """Numbers of rows in groups, longest first. A group has no more rows than `most_rows`, and no
     more padding than `padding`, of its longest row."""
-    lengths = numpy.asarray(lengths)
     order = numpy.argsort(-lengths, kind="stable")
     first = 0
     while first < len(order):

@@ -57,10 +57,10 @@ def link_blocks(tokens: Tokens) -> List[LinkBlock]:
     device, sentences = tokens.mask.device, tokens.sentences
     n_rows, length = tokens.mask.shape
     if sentences is None:
-        row = torch.arange(n_rows, device=device)
+        every = torch.arange(n_rows, device=device)  # (B,)
         index = torch.arange(n_rows * length, device=device).view(n_rows, length)
-        number = row[:, None].expand(n_rows, length)
-        return [LinkBlock(row, torch.zeros_like(row), number, index, tokens.mask)]
+        number = every[:, None].expand(n_rows, length)
+        return [LinkBlock(every, torch.zeros_like(every), number, index, tokens.mask)]
     blocks = []
     counts = numpy.array(sentences.lengths)
     for group in like_lengths(counts, lambda longest: len(counts), lambda longest: PADDING):
@@ -71,9 +71,8 @@ def link_blocks(tokens: Tokens) -> List[LinkBlock]:
         first = sentences.first[group]  # (S,)
         index = (first[:, None] + steps) * mask
         row, start = numpy.divmod(first, length)
-        on_device = [
-            torch.from_numpy(array).to(device) for array in (row, start, rank, index, mask)
-        ]
-        number = on_device[2][sentences.number]  # (B, L)
-        blocks.append(LinkBlock(*on_device[:2], number, *on_device[3:]))
+        arrays = {"row": row, "first": start, "number": rank, "index": index, "mask": mask}
+        block = LinkBlock(**{name: torch.from_numpy(a).to(device) for name, a in arrays.items()})
+        block.number = block.number[sentences.number]  # (B, L)
+        blocks.append(block)
     return blocks
