@@ -82,7 +82,8 @@ class TablePipe(TrainablePipe):
             return losses
         set_dropout_rate(self.model, drop)
         counts = self.new_counts()
-        batch = self._gold_batch(examples, counts, join=self.cfg["join_training"])
+        join = numpy.random.random() < self.cfg["join_training"]
+        batch = self._gold_batch(examples, counts, join=join)
         loss, backprop = self.model.begin_update(batch)
         self._report(counts)
         backprop(loss)
@@ -116,16 +117,16 @@ class TablePipe(TrainablePipe):
             self._gold_batch([example], counts)
         self._report(counts)
 
-    def _gold_batch(self, examples: List[Example], counts: Any, *, join: float = 0.0) -> SpanBatch:
+    def _gold_batch(self, examples: List[Example], counts: Any, *, join: bool = False) -> SpanBatch:
         """The batch of a training step; rows of documents without annotation are left out.
 
-        join: Share of the documents that are joined to longer rows.
+        join: Join the documents to longer rows.
         """
         golds = self._read_gold(examples, counts)
         cfg = self.cfg
         docs = [eg.predicted for eg in examples]
         annotated = numpy.array([gold is not None for gold in golds], dtype=bool)
-        rows = self._rows(docs, cfg["window"], cfg["overlap"], join=join * annotated)
+        rows = self._rows(docs, cfg["window"], cfg["overlap"], joined=annotated & join)
         doc, _ = rows.locate(rows.table[:, START])
         rows = rows.keep(annotated[doc])
         gold = self._row_gold(golds, rows, counts)
@@ -139,7 +140,7 @@ class TablePipe(TrainablePipe):
         if self.cfg["seen"] is None and self.model.has_dim("nI"):
             self._warn("seen", Warnings.SW06.format(name=self.name, width=self._max_width()))
         sizes = row_sizes(self.cfg, self._max_width())
-        return self._batch(docs, self._rows(docs, **sizes))
+        return self._batch(docs, self._rows(docs, sizes["window"], sizes["overlap"]))
 
     def _batch(self, docs: List[Doc], rows: Rows, gold: Optional[RowGold] = None) -> SpanBatch:
         cfg = self.cfg
@@ -153,13 +154,15 @@ class TablePipe(TrainablePipe):
             gold=gold,
         )
 
-    def _rows(self, docs: List[Doc], window: int, overlap: int, join: Any = 0.0) -> Rows:
+    def _rows(
+        self, docs: List[Doc], window: int, overlap: int, joined: Optional[numpy.ndarray] = None
+    ) -> Rows:
         return cut_rows(
             docs,
             window=window,
             overlap=overlap,
             pack=self.cfg["pack_sentences"],
-            join_share=join,
+            joined=joined,
             sentences=self.model.attrs["needs_sentences"],
         )
 

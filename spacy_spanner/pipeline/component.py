@@ -67,7 +67,7 @@ class SpanTablePipe(TablePipe):
         window: Most tokens that are scored as one row.
         overlap: Tokens that rows share where a document without sentence boundaries is cut.
         pack_sentences: Join sentences into rows; otherwise each sentence is a row.
-        join_training: Share of the documents of a training batch that are joined to rows of up to
+        join_training: Share of the training batches whose documents are joined to rows of up to
             `window` tokens, as sentences of a long document are in prediction; 0 for none.
         width_factor: Widest span to look for, in multiples of the widest gold span of the training
             data; None for no bound.

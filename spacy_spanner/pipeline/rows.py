@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Iterator, List, Sequence, Tuple, Union
+from typing import Iterator, List, Optional, Sequence, Tuple
 
 import numpy
 from spacy.tokens import Doc
@@ -19,7 +19,7 @@ def cut_rows(
     window: int,
     overlap: int,
     pack: bool,
-    join_share: Union[float, numpy.ndarray] = 0.0,
+    joined: Optional[numpy.ndarray] = None,
     sentences: bool = False,
 ) -> Rows:
     """The rows of a batch of documents; those without tokens have none.
@@ -28,14 +28,13 @@ def cut_rows(
     overlap: Tokens that consecutive windows share where a text without a sentence boundary has to be
         cut. Any span of up to three quarters of it is held whole by the row that owns its start.
     pack: Put as many whole sentences into a row as fit; otherwise each sentence is a row.
-    join_share: Chance of each document, or of each by itself (D,), to be joined to others in a row
-        of up to `window` tokens: in training, so that rows are as long as those of prediction.
+    joined: Documents (D,) that are joined to rows of up to `window` tokens: in training, so that rows
+        are as long as those of prediction.
     sentences: Also say where sentences begin.
     """
     lengths = numpy.array([len(doc) for doc in docs], dtype="int64")
-    joined = numpy.zeros(len(docs), dtype=bool)
-    if numpy.any(join_share):
-        joined = numpy.random.random(len(docs)) < join_share
+    if joined is None:
+        joined = numpy.zeros(len(docs), dtype=bool)
     order = numpy.argsort(~joined, kind="stable")  # documents to be joined stand first
     starts = lengths[order].cumsum() - lengths[order]  # (D,) by place
     table = [
