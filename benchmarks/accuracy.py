@@ -146,9 +146,9 @@ def remember_codecs() -> None:
 
 def set_learn_rate(config: Any, run: Run) -> None:
     optimizer = config["training"]["optimizer"]
-    if run.encoder in TRANSFORMERS:
-        optimizer["learn_rate"]["initial_rate"] = run.learn_rate
-        optimizer["learn_rate"]["warmup_steps"] = run.steps // 10
+    schedule = optimizer["learn_rate"]
+    if isinstance(schedule, dict):
+        schedule.update(initial_rate=run.learn_rate, warmup_steps=run.steps // 10)
     else:
         optimizer["learn_rate"] = run.learn_rate
 
