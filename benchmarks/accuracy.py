@@ -28,7 +28,7 @@ from spacy_spanner.models.locate_and_label import LocateAndLabel
 from spacy_spanner.pipeline.component import SpanTablePipe
 from spacy_spanner.relations import doc_relations
 
-from .data import DATASETS, TRANSFORMERS, corpus, read_docs, width_of
+from .data import DATASETS, corpus, read_docs, width_of
 from .documents import FORMS, documents, running_text, to_predict
 from .systems import SYSTEMS, make_config
 

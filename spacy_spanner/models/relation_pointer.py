@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, Mapping, Optional
+from typing import Any, Literal, Mapping, Optional
 
 import torch
 from torch import Tensor
@@ -20,7 +20,13 @@ from .builder import architecture
 from .cell_losses import GoldCells, multilabel_loss
 from .global_pointer import GlobalPointer
 from .link_blocks import LinkBlock, link_blocks
-from .pointer_scorers import EfficientPairScorer, check_pointer
+from .pointer_scorers import (
+    START_LOGIT,
+    EfficientPairScorer,
+    PairScorer,
+    check_pointer,
+    hidden_layer,
+)
 
 
 class RelationPointer(SpanModule):
@@ -38,19 +44,39 @@ class RelationPointer(SpanModule):
         dropout: float = 0.0,
         sum_labels: bool = True,
         max_width: Optional[int] = None,
+        hidden_width: Optional[int] = None,
+        links: Literal["efficient", "full"] = "efficient",
+        link_rope: bool = False,
+        start_logit: float = START_LOGIT,
     ):
         """
         head_size: Width of queries and keys; even where `use_rope` is set.
-        use_rope: Rotary position embedding in the entity head; links have none.
+        use_rope: Rotary position embedding in the entity head.
         dropout: Of the token vectors that all three heads read.
         sum_labels: Sum each of the three losses over its labels, as in the authors' code; otherwise
             take the mean.
         max_width: Widest entity to look at; null for no other bound than the component's.
+        hidden_width: Width of a GELU layer below queries and keys, one for entities and one for
+            links; null for none, as in the paper. Small encoders need one.
+        links: "efficient" has one query and key for all relation labels, as in the paper; "full" has
+            one for each, which finds more where there are few labels.
+        link_rope: Rotary position embedding in the links, so that they depend on the distance.
+        start_logit: Score of links before training. Almost no pair is linked, so it is low; nearer to
+            0, links are found earlier in training, and more false ones.
         """
         super().__init__(width=width, n_labels=n_labels)
         self.n_relations, self.sum_labels = n_relations, sum_labels
         self.dropout = Dropout(dropout)
-        scorer = partial(EfficientPairScorer, head_size=head_size, scale=True)
+        self.hidden = hidden_layer(width, hidden_width)
+        scorer = partial(
+            {"efficient": EfficientPairScorer, "full": PairScorer}[links],
+            width=hidden_width or width,
+            n_labels=n_relations,
+            head_size=head_size,
+            scale=True,
+            use_rope=link_rope,
+            start_logit=start_logit,
+        )
         self.entities: Optional[GlobalPointer] = None
         if n_labels:
             self.entities = GlobalPointer(
@@ -60,13 +86,15 @@ class RelationPointer(SpanModule):
                 head_size=head_size,
                 use_rope=use_rope,
                 max_width=max_width,
+                hidden_width=hidden_width,
             )
-        self.starts = scorer(width=width, n_labels=n_relations, use_rope=False)
-        self.ends = scorer(width=width, n_labels=n_relations, use_rope=False)
+        self.starts, self.ends = scorer(), scorer()
 
     @classmethod
     def facts(cls, options: Mapping[str, Any]) -> Facts:
-        check_pointer(cls.__name__, options)
+        check_pointer(
+            cls.__name__, {**options, "use_rope": options["use_rope"] or options["link_rope"]}
+        )
         return Facts(max_width=options["max_width"])
 
     def encode(self, tokens: Tokens) -> Tokens:
@@ -92,7 +120,7 @@ class RelationPointer(SpanModule):
         if gold.known is not None:
             known = block.take(gold.known)  # (S, M)
             candidates = candidates & known[:, :, None] & known[:, None, :]
-        x = block.take(x)  # (S, M, D)
+        x = self.hidden(block.take(x))  # (S, M, D)
         loss = x.new_zeros(())
         ends = [(self.starts, head_start, tail_start), (self.ends, head_end - 1, tail_end - 1)]
         for scorer, head, tail in ends:
@@ -118,7 +146,7 @@ class RelationPointer(SpanModule):
         for block in link_blocks(encoded):
             number, start, last, inside = block.place(spans[:, 0], spans[:, 1], spans[:, 2] - 1)
             own = torch.stack([number, start, last + 1], dim=1)[inside].unique(dim=0)  # (n, 3)
-            links = self.link_block(block, block.take(encoded.x), own, thresholds)
+            links = self.link_block(block, self.hidden(block.take(encoded.x)), own, thresholds)
             at = links.relations[:, 0]
             table = links.relations.clone()
             table[:, 0] = block.row[at]
