@@ -6,15 +6,14 @@ and `DocBin(store_user_data=True)`; `doc._.relations` and `span._.relations` are
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Union
 
 from spacy.tokens import Doc, Span
 
-from .errors import Warnings
+from .span_scores import register_view
 
 RELATIONS = "spanner_relations"  # the entry of `doc.user_data`
-EXTENSION = "relations"
+EXTENSION, PLAIN_EXTENSION = "relations", "plain_relations"
 
 
 class StoredRelation(NamedTuple):
@@ -110,12 +109,15 @@ def span_relations(span: Span) -> List[Relation]:
     ]
 
 
+def plain_relations(doc: Doc) -> List[Dict[str, Any]]:
+    """`doc._.plain_relations`: the plain forms, for `doc.to_json`."""
+    return [relation.to_dict() for relation in doc_relations(doc)]
+
+
 def register_extensions() -> None:
-    """Make `doc._.relations` and `span._.relations`. A component that finds relations does it when
-    it is made; without one, call this first. Extensions of that name by others are left alone."""
-    views: List[Any] = [(Doc, doc_relations, set_doc_relations), (Span, span_relations, None)]
-    for cls, getter, setter in views:
-        if not cls.has_extension(EXTENSION):
-            cls.set_extension(EXTENSION, getter=getter, setter=setter)
-        elif cls.get_extension(EXTENSION)[2] is not getter:
-            warnings.warn(Warnings.SW05.format(name=f"{cls.__name__}._.{EXTENSION}"), stacklevel=2)
+    """Make `doc._.relations`, `doc._.plain_relations` and `span._.relations`. A component that finds
+    relations does it when it is made; without one, call this first. Extensions of that name by others
+    are left alone."""
+    register_view(Doc, EXTENSION, doc_relations, set_doc_relations)
+    register_view(Doc, PLAIN_EXTENSION, plain_relations, set_doc_relations)
+    register_view(Span, EXTENSION, span_relations)

@@ -10,8 +10,8 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.vocab import Vocab
 
 from ..errors import Errors
-from ..pipeline.outputs import SCORES
 from ..relations import Relation, doc_relations, get_relations
+from ..span_scores import group_scores
 from .record import CorpusError, RawSpan
 
 DOC_ID = "doc"  # the entry of `doc.user_data` with the id that a corpus gives a document
@@ -66,9 +66,7 @@ def scored_spans(
     known: Dict[SpanKey, float] = {}
     for name in doc.spans if output == "ents" else [spans_key]:
         group = doc.spans[name]
-        scores = group.attrs.get(SCORES)
-        if scores is not None and len(scores) == len(group):
-            known.update(zip(map(span_key, group), map(float, scores)))
+        known.update(zip(map(span_key, group), group_scores(group) or []))
     return {key: known.get(key) for key in map(span_key, spans)}
 
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import check
+from ..label_axes import LABELS, LabelAxis, mark, mark_rows
 from ..spans.bands import last_tokens, pair_products
 
 # Almost no pair is an entity, so logits start well below 0. Starting at 0, an untrained model would
@@ -43,6 +44,8 @@ class PairScorer(TokenPairScorer):
         self.use_rope, self.scale = use_rope, scale
         self.project = lecun_linear(width, n_labels * 2 * head_size)
         self.bias = nn.Parameter(torch.full((n_labels,), START_LOGIT))
+        mark_rows(self.project, LabelAxis(size=2 * head_size))
+        mark(self.bias, LABELS)
 
     def per_token(self, x: Tensor) -> Tensor:
         return self.project(x)  # (..., C 2 H)
@@ -65,6 +68,7 @@ class EfficientPairScorer(TokenPairScorer):
         self.project = lecun_linear(width, 2 * head_size)
         self.types = lecun_linear(2 * head_size, 2 * n_labels)
         nn.init.constant_(self.types.bias, START_LOGIT)
+        mark_rows(self.types, LabelAxis(blocks=2))
 
     def per_token(self, x: Tensor) -> Tensor:
         projected = self.project(x)  # (..., 2 H)
