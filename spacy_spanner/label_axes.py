@@ -7,18 +7,18 @@ and copying the old weights to their places in it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
 
 from .errors import Errors
 
-AXES, FRESH = "_label_axes", "_fresh"  # attributes of a marked parameter
+MARK = "_label_axes"  # attribute of a marked parameter
 
-# Logit of a new class that competes with trained ones, before it has learned anything: low enough to
-# leave the probabilities of the others as they are.
-NEW_CLASS_LOGIT = -10.0
+# Logit of a new label before it has learned anything: low enough to leave the probabilities of labels
+# that it competes with as they are.
+NEW_LOGIT = -10.0
 
 
 @dataclass(frozen=True)
@@ -43,48 +43,46 @@ LABELS = LabelAxis()
 CLASSES = LabelAxis(fixed=1)  # class 0 is none
 
 
-def mark(parameter: Tensor, *axes: Optional[LabelAxis], fresh: Optional[float] = None) -> None:
-    """Say which of the first axes of a parameter hold labels; None for one that does not.
+@dataclass(frozen=True)
+class Mark:
+    """Which of the first axes of a parameter hold labels (None for one that does not), and what new
+    entries start from: `factor` times what the head's `__init__` gives them, plus `offset`."""
 
-    fresh: Value of new entries; None for what the head's `__init__` gives them.
-    """
-    setattr(parameter, AXES, axes)
-    setattr(parameter, FRESH, fresh)
+    axes: Tuple[Optional[LabelAxis], ...]
+    factor: float = 1.0
+    offset: float = 0.0
+
+    def grown(self, fresh: Tensor, old: Tensor) -> Tensor:
+        """The fresh values with the old ones at their places."""
+        values = self.factor * fresh + self.offset
+        whole = [None] * (old.dim() - len(self.axes))
+        places = [
+            torch.arange(n_old) if axis is None else axis.places(n_old, n_new)
+            for axis, n_old, n_new in zip([*self.axes, *whole], old.shape, fresh.shape, strict=True)
+        ]
+        values[torch.meshgrid(*places, indexing="ij")] = old.to(values)
+        return values
 
 
-def mark_rows(layer: nn.Linear, axis: LabelAxis) -> None:
-    """Mark the outputs of a linear layer."""
-    for parameter in layer.parameters():
-        mark(parameter, axis)
+def mark(parameter: Tensor, *axes: Optional[LabelAxis], **start: float) -> None:
+    """Say which axes of a parameter hold labels; `start` as for `Mark`."""
+    setattr(parameter, MARK, Mark(axes, **start))
 
 
-def mark_classes(layer: nn.Linear, axis: LabelAxis = CLASSES) -> None:
-    """Mark the outputs of a linear layer that compete with each other: new ones are improbable at
-    first."""
-    mark(layer.weight, axis, fresh=0.0)
+def mark_layer(layer: nn.Linear, axis: LabelAxis = CLASSES) -> None:
+    """Mark the outputs of a linear layer. New ones start as improbable, whatever the input."""
+    mark(layer.weight, axis, factor=0.0)
     if layer.bias is not None:
-        mark(layer.bias, axis, fresh=NEW_CLASS_LOGIT)
+        mark(layer.bias, axis, factor=0.0, offset=NEW_LOGIT)
 
 
 def with_old_weights(module: nn.Module, old: Dict[str, Any]) -> Dict[str, Any]:
     """The state of a fresh module with more labels, with the weights of the `old` state in it."""
     state = dict(old)
     for name, parameter in module.named_parameters():
-        axes, before = getattr(parameter, AXES, ()), old[name]
-        if not axes and before.shape != parameter.shape:
+        found: Optional[Mark] = getattr(parameter, MARK, None)
+        if found is not None:
+            state[name] = found.grown(parameter.detach(), old[name])
+        elif old[name].shape != parameter.shape:
             raise ValueError(Errors.S195.format(name=type(module).__name__, parameter=name))
-        if axes:
-            state[name] = grown(parameter.detach(), before, axes, getattr(parameter, FRESH))
     return state
-
-
-def grown(like: Tensor, old: Tensor, axes: Any, fresh: Optional[float]) -> Tensor:
-    """A tensor of the shape of `like`, which has the old values at their places."""
-    values = like.clone() if fresh is None else torch.full_like(like, fresh)
-    whole = [None] * (old.dim() - len(axes))
-    places = [
-        torch.arange(n_old) if axis is None else axis.places(n_old, n_new)
-        for axis, n_old, n_new in zip([*axes, *whole], old.shape, like.shape, strict=True)
-    ]
-    values[torch.meshgrid(*places, indexing="ij")] = old.to(values)
-    return values

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..contract import Decoded
-from ..label_axes import mark_classes
+from ..label_axes import mark_layer
 from .crf import CRF, wide_dtype
 from .tags import TagScheme
 
@@ -64,7 +64,7 @@ class TagLayer(nn.Module):
     def projection(self, width: int) -> nn.Linear:
         """A layer from token vectors of this width to logits of the tags."""
         layer = nn.Linear(width, self.n_tags)
-        mark_classes(layer, self.scheme.axis)
+        mark_layer(layer, self.scheme.axis)
         return layer
 
     @property

@@ -202,6 +202,7 @@ class TablePipe(TrainablePipe):
             return losses
         if any(isinstance(node, Tok2VecListener) for node in self.model.walk()):
             raise ValueError(Errors.S196.format(name=self.name))
+        examples = list(examples)
         docs = [eg.predicted.copy() for eg in examples]
         model, self.model = self.model, self._rehearsal_model
         try:
@@ -209,7 +210,10 @@ class TablePipe(TrainablePipe):
         finally:
             self.model = model
         taught = [Example(eg.predicted, doc) for eg, doc in zip(examples, docs, strict=True)]
-        return self.update(taught, sgd=sgd, losses=losses, **config)
+        # `nlp.rehearse` gives a function in place of an optimizer, and in the end steps one component
+        # only: the gradients wait for the next update instead.
+        step = sgd if isinstance(sgd, Optimizer) else None
+        return self.update(taught, sgd=step, losses=losses, **config)
 
     def _build_model(
         self,
