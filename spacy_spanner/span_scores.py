@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Callable, Dict, List, Mapping, Optional, Type
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Type
 
 import numpy
 from spacy.tokens import Doc, Span, SpanGroup
@@ -13,6 +13,12 @@ from .errors import Warnings
 
 SCORES = "scores"  # the attribute of a span group that holds its confidences
 EXTENSION = "span_scores"
+SpanKey = Tuple[int, int, str]  # character offsets, end exclusive, and label
+
+
+def span_key(span: Span) -> SpanKey:
+    """What has to be equal for a predicted span to be correct, whatever the tokens are."""
+    return span.start_char, span.end_char, span.label_
 
 
 def group_scores(group: SpanGroup) -> Optional[List[float]]:
@@ -38,10 +44,9 @@ def set_doc_scores(doc: Doc, scores: Mapping[str, List[float]]) -> None:
 def span_score(span: Span) -> Optional[float]:
     """The confidence of a span or entity: that of an equal span in the first group that has one.
     `Span.set_extension("score", getter=span_score)` makes it an attribute."""
-    wanted = (span.start, span.end, span.label)
     for group in span.doc.spans.values():
         for other, score in zip(group, group_scores(group) or []):
-            if (other.start, other.end, other.label) == wanted:
+            if span_key(other) == span_key(span):
                 return score
     return None
 

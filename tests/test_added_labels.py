@@ -13,10 +13,10 @@ from spacy_spanner.contract import SpanModule
 from spacy_spanner.decoders.tags import TagScheme
 from spacy_spanner.label_axes import CLASSES, LABELS, LabelAxis, Mark, with_old_weights
 
-from .pipeline.relation_examples import NAME as RELATIONS
-from .pipeline.relation_examples import make_examples as relation_examples
-from .pipeline.relation_examples import make_nlp as make_relations
-from .pipeline.relation_examples import train as train_relations
+from .relations.examples import NAME as RELATIONS
+from .relations.examples import make_examples as relation_examples
+from .relations.examples import make_nlp as make_relations
+from .relations.examples import train as train_relations
 from .systems import SYSTEMS, TEXTS, TOK2VEC, found, make_examples, make_nlp, train, trained
 
 NEW = "TIME"

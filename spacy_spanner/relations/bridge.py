@@ -12,11 +12,11 @@ from thinc.api import Model
 from thinc.types import Floats2d
 from torch import Tensor
 
-from .batch import START, RelationPrediction, SpanBatch, renumber
-from .bridge import flatten, gather, init, resize_output, shim_of, to_documents, train_rows
-from .contract import Decoded, Facts, SpanModule, Tokens
-from .grouping import group_rows
-from .shim import ModuleShim
+from ..batch import START, RelationPrediction, SpanBatch, renumber
+from ..bridge import flatten, gather, init, resize_output, shim_of, to_documents, train_rows
+from ..contract import Decoded, Facts, SpanModule, Tokens
+from ..grouping import group_rows
+from ..shim import ModuleShim
 
 RelationModel = Model[SpanBatch, Any]
 

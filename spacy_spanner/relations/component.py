@@ -14,11 +14,11 @@ from thinc.api import Model
 
 from ..batch import RelationPrediction, RowGold, Rows, SpanBatch, SpanPrediction
 from ..errors import Errors, Rule, Warnings
-from ..relations import get_relations, register_extensions
-from ..scorers import score_relation_table
-from .base import OUTPUTS, PROBABILITY, TablePipe, reasons_of
-from .outputs import flatten_prediction, write_ents, write_spans
-from .relation_gold import (
+from ..pipeline.base import OUTPUTS, PROBABILITY, TablePipe, reasons_of
+from ..pipeline.outputs import flatten_prediction, write_ents, write_spans
+from ..pipeline.seen import within_sentences
+from ..pipeline.settings import Setting
+from .gold import (
     Lost,
     RelationGold,
     entities_of,
@@ -27,8 +27,8 @@ from .relation_gold import (
     row_entities,
     write_relations,
 )
-from .seen import within_sentences
-from .settings import Setting
+from .records import get_relations, register_extensions
+from .scorer import score_relation_table
 
 ENTITIES = ("predict", "given")
 

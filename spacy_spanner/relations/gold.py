@@ -11,9 +11,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from ..batch import END, START, RelationPrediction, RowGold, Rows
-from ..relations import StoredRelation, get_relations, set_relations
-from ..span_scores import group_scores
-from .gold import (
+from ..pipeline.gold import (
     MISALIGNED,
     UNKNOWN_LABEL,
     DocGold,
@@ -23,6 +21,8 @@ from .gold import (
     same_tokens,
     touching,
 )
+from ..span_scores import group_scores
+from .records import StoredRelation, get_relations, set_relations
 
 # Why a gold relation cannot be learned, in the words of the warning.
 APART = "with ends too far apart for one row (see `window` and `overlap`)"

@@ -6,14 +6,15 @@ and `DocBin(store_user_data=True)`; `doc._.relations` and `span._.relations` are
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Union
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
 
 from spacy.tokens import Doc, Span
 
-from .span_scores import register_view
+from ..span_scores import SpanKey, register_view, span_key
 
 RELATIONS = "spanner_relations"  # the entry of `doc.user_data`
 EXTENSION, PLAIN_EXTENSION = "relations", "plain_relations"
+RelationKey = Tuple[SpanKey, SpanKey, str]  # head, tail, label
 
 
 class StoredRelation(NamedTuple):
@@ -91,6 +92,22 @@ def doc_relations(doc: Doc) -> List[Relation]:
         )
         for stored in get_relations(doc) or []
     ]
+
+
+def keyed_relations(doc: Doc, *, strict: bool = True) -> Optional[Dict[RelationKey, Relation]]:
+    """The relations of a document by what has to be equal for one to be correct. None where the
+    document has no annotation of relations.
+
+    strict: The labels of both ends count too.
+    """
+    if get_relations(doc) is None:
+        return None
+
+    def end(span: Span) -> SpanKey:
+        start, stop, label = span_key(span)
+        return start, stop, label if strict else ""
+
+    return {(end(r.head), end(r.tail), r.label): r for r in doc_relations(doc)}
 
 
 def set_doc_relations(doc: Doc, relations: Iterable[Union[Relation, Dict[str, Any]]]) -> None:

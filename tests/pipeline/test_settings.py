@@ -11,8 +11,8 @@ from spacy_spanner.pipeline.settings import settings_of
 from spacy_spanner.relations import Relation
 from spacy_spanner.span_scores import register_extensions, span_score
 
+from ..relations.examples import make_nlp as make_relations
 from ..systems import TEXTS, found, trained
-from .relation_examples import make_nlp as make_relations
 
 # A setting, a value that works, and values that do not.
 ENTITY_SETTINGS = [

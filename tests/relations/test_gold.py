@@ -10,12 +10,12 @@ from spacy.training import Example
 from thinc.api import Adam
 
 from spacy_spanner.batch import Rows
-from spacy_spanner.pipeline.relation_gold import Lost, RelationGold, row_relations
 from spacy_spanner.relations import Relation, register_extensions
+from spacy_spanner.relations.gold import Lost, RelationGold, row_relations
 from spacy_spanner.training_config import complete, join_config
 
 from ..systems import TOK2VEC
-from .relation_examples import (
+from .examples import (
     NAME,
     make_examples,
     make_nlp,
