@@ -36,6 +36,8 @@ from .words import word_keys
 
 SpanTableModel = Model[SpanBatch, Any]
 NO_FACTS = Facts()
+# From the sizes that a head is made with to the dimensions of its thinc model.
+SIZES = {"width": "nI", "n_labels": "nO", "n_relations": "nR"}
 
 
 @dataclass
@@ -66,7 +68,7 @@ def span_table_model(
         attrs=asdict(facts),
     )
     # Hooks for the component's `initialize`; thinc leaves functions out when it stores attributes.
-    model.attrs.update(prepare=prepare, learn_words=learn_words)
+    model.attrs.update(prepare=prepare, learn_words=learn_words, resize_output=resize_output)
     return model
 
 
@@ -86,11 +88,27 @@ def head_of(model: SpanTableModel) -> Head:
 
 
 def init(model: SpanTableModel, X: Optional[SpanBatch] = None, Y: Any = None) -> None:
-    """Initialize the tok2vec and build the head; the component has set `nO` to its labels."""
+    """Initialize the tok2vec and build the head; the component has set `nO` to its labels and, where
+    there are relations, `nR` to theirs."""
     tok2vec = model.layers[0]
     tok2vec.initialize(X.docs if X is not None else None)
     model.set_dim("nI", tok2vec.get_dim("nO"))
-    shim_of(model).build(width=model.get_dim("nI"), n_labels=model.get_dim("nO"))
+    shim_of(model).build(**head_sizes(model))
+
+
+def head_sizes(model: Model) -> Dict[str, int]:
+    """The sizes that the head of a model is made with."""
+    return {size: model.get_dim(dim) for size, dim in SIZES.items() if model.has_dim(dim)}
+
+
+def resize_output(model: Model, nO: int, *, dim: str = "nO") -> Model:
+    """Give a model more labels; if it is built, what it learned stays.
+
+    dim: "nR" for the labels of relations."""
+    model.set_dim(dim, nO, force=True)
+    if shim_of(model).is_built:
+        shim_of(model).grow(**head_sizes(model))
+    return model
 
 
 def prepare(model: SpanTableModel, batch: SpanBatch) -> None:

@@ -52,6 +52,15 @@ class Errors(metaclass=WithCodes):
         "Component '{name}': the architecture of its model block is not one of spacy-spanner's. "
         "Set `[components.{name}.model] @architectures` to `spacy-spanner.<Name>.v1`."
     )
+    S195 = (
+        "No labels can be added to a trained {name}: it does not say which axis of its parameter "
+        "'{parameter}' holds labels. Say it in its `__init__` by `label_axes.mark`, or train again with all "
+        "labels."
+    )
+    S196 = (
+        "Component '{name}' listens to a shared encoder, and cannot rehearse: nothing would run that "
+        "encoder. Give it one of its own with `nlp.replace_listeners`, or train on mixed data instead."
+    )
     S019 = "Schedule {name}: {option} = {value!r} is not possible: {reason}."
     S020 = "{place}: {reason}."
     S021 = "{path}: {reason}. Say which format it is with --format: {formats}."
@@ -204,8 +213,8 @@ class Warnings(metaclass=WithCodes):
         "has any annotation there. Put that component before this one, or change `output` or `spans_key`."
     )
     SW05 = (
-        "The extension `{name}` is already taken, so it does not show the relations of spacy-spanner. "
-        "Read them with `spacy_spanner.relations.doc_relations(doc)`."
+        "The extension `{name}` is already taken, so it does not show what spacy-spanner writes. "
+        "Call `{module}.{function}` instead."
     )
     SW06 = (
         "Component '{name}' was trained by an earlier version, which did not store how wide gold spans and "

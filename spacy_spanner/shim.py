@@ -18,6 +18,7 @@ from thinc.util import torch2xp, xp2torch
 from torch import nn
 
 from .errors import Errors
+from .label_axes import with_old_weights
 
 HEADER = "spacy-spanner"  # the metadata entry of our weight files
 Size = Union[int, str]  # a number, or text such as the configuration of a pretrained encoder
@@ -66,11 +67,23 @@ class ModuleShim(Shim):
         self._model = self.maker(**sizes).to(get_torch_default_device())
         return self._model
 
+    def grow(self, **sizes: Size) -> None:
+        """Make room for more labels: what was learned stays, the new labels start afresh."""
+        old, module = self.module, self.maker(**sizes).to(self.device)
+        module.load_state_dict(with_old_weights(module, old.state_dict()))
+        self.sizes, self._model = sizes, module.train(old.training)
+        self._renew_id()
+
     def copy(self) -> ModuleShim:
-        """A copy that the optimizer tells apart: it keeps its moments by the shim's id."""
+        """A copy that the optimizer tells apart."""
         copied = copy.deepcopy(self)
-        copied.id = ModuleShim(self.maker).id
+        copied._renew_id()
         return copied
+
+    def _renew_id(self) -> None:
+        """The optimizer keeps moments and averages by the shim's id: those of other weights, or of
+        another shape, must not be found."""
+        self.id = ModuleShim(self.maker).id
 
     def step_options(self, name: str, parameter: nn.Parameter) -> Tuple[float, bool]:
         """By what the learning rate of this parameter is multiplied, and whether its weights decay."""

@@ -15,8 +15,8 @@ from spacy_spanner.pipeline.seen import SPAN
 from spacy_spanner.readers import JoinedCorpus
 from spacy_spanner.relations import StoredRelation, get_relations, set_relations
 
-from .pipeline.relation_examples import NAME as RELATIONS
-from .pipeline.relation_examples import make_nlp as make_relation_nlp
+from .relations.examples import NAME as RELATIONS
+from .relations.examples import make_nlp as make_relation_nlp
 from .systems import SYSTEMS, make_nlp
 
 FACTORIES = [*SYSTEMS, RELATIONS]

@@ -131,7 +131,7 @@ def factory_table() -> str:
 def settings_table() -> str:
     """Settings of the components, from the doc-strings of their classes."""
     from spacy_spanner.pipeline.component import SpanTablePipe
-    from spacy_spanner.pipeline.relations import RelationPipe
+    from spacy_spanner.relations.component import RelationPipe
 
     configs = factory_configs()
     entities = [own for own in configs.values() if "entities" not in own]

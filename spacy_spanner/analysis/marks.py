@@ -22,8 +22,9 @@ from typing import (
 from spacy import displacy
 from spacy.tokens import Doc
 
-from ..corpus.docs import DOC_ID, keyed_relations, scored_spans
+from ..corpus.docs import DOC_ID, scored_spans
 from ..corpus.pairs import DocPair, choose_output
+from ..relations import keyed_relations
 from .scores import Counts
 
 TP, FN, FP, PLAIN = "tp", "fn", "fp", "plain"  # PLAIN: no gold to compare with

@@ -14,11 +14,12 @@ from typing import Dict, FrozenSet, List, Optional, Sequence, Tuple
 import numpy
 from spacy.tokens import Doc
 
-from ..corpus.docs import SpanKey, keyed_relations, scored_spans
+from ..corpus.docs import scored_spans
 from ..corpus.pairs import SUFFIX, choose_output, load_pairs
 from ..corpus.record import CorpusError
 from ..errors import Errors
-from ..relations import get_relations
+from ..relations import get_relations, keyed_relations
+from ..span_scores import SpanKey
 
 DOC, START, END, LABEL = range(4)  # columns of a span table
 

@@ -1,4 +1,4 @@
-"""Reading `.spacy` files, and the spans and relations of a document."""
+"""Reading `.spacy` files, and the spans of a document."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.vocab import Vocab
 
 from ..errors import Errors
-from ..pipeline.outputs import SCORES
-from ..relations import Relation, doc_relations, get_relations
+from ..span_scores import SpanKey, group_scores, span_key
 from .record import CorpusError, RawSpan
 
 DOC_ID = "doc"  # the entry of `doc.user_data` with the id that a corpus gives a document
-SpanKey = Tuple[int, int, str]  # character offsets, end exclusive, and label
-RelationKey = Tuple[SpanKey, SpanKey, str]  # head, tail, label
 
 
 def read_docs(path: Path, vocab: Vocab) -> Iterator[Doc]:
@@ -50,11 +47,6 @@ def gold_spans(doc: Doc, *, output: str, spans_key: str) -> Optional[List[RawSpa
     return None if spans is None else [(span.start, span.end, span.label_) for span in spans]
 
 
-def span_key(span: Span) -> SpanKey:
-    """What has to be equal for a predicted span to be correct, whatever the tokens are."""
-    return span.start_char, span.end_char, span.label_
-
-
 def scored_spans(
     doc: Doc, *, output: str, spans_key: str
 ) -> Optional[Dict[SpanKey, Optional[float]]]:
@@ -66,18 +58,8 @@ def scored_spans(
     known: Dict[SpanKey, float] = {}
     for name in doc.spans if output == "ents" else [spans_key]:
         group = doc.spans[name]
-        scores = group.attrs.get(SCORES)
-        if scores is not None and len(scores) == len(group):
-            known.update(zip(map(span_key, group), map(float, scores)))
+        known.update(zip(map(span_key, group), group_scores(group) or []))
     return {key: known.get(key) for key in map(span_key, spans)}
-
-
-def keyed_relations(doc: Doc) -> Optional[Dict[RelationKey, Relation]]:
-    """The relations of a document by what has to be equal for one to be correct. None where the
-    document has no annotation of relations."""
-    if get_relations(doc) is None:
-        return None
-    return {(span_key(r.head), span_key(r.tail), r.label): r for r in doc_relations(doc)}
 
 
 def edges(doc: Doc, span: RawSpan) -> Tuple[str, str]:

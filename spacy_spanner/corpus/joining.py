@@ -8,7 +8,7 @@ from spacy.attrs import ENT_IOB
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from ..pipeline.sentences import is_marked
+from ..pipeline.sentences import marked_starts
 from ..relations import get_relations, set_relations
 from .docs import DOC_ID
 
@@ -51,7 +51,7 @@ def join_by_id(docs: Iterable[Doc]) -> Iterator[Doc]:
             yield sentences[0]
             continue
         joined = join_docs(sentences)
-        if not any(is_marked(doc) for doc in sentences):
+        if not any(marked_starts(doc) for doc in sentences):
             for token in joined:
                 token.is_sent_start = bool(token.is_sent_start)  # no other than the first tokens
         yield joined

@@ -10,6 +10,7 @@ from typing import Optional, Tuple
 import torch
 from torch import Tensor, nn
 
+from ..label_axes import mark
 from .tags import TagScheme, last_of_rows
 
 # Score of what is not allowed: large enough to rule it out, and unlike -inf without NaN gradients.
@@ -28,6 +29,8 @@ class CRF(nn.Module):
         self.start = nn.Parameter(torch.zeros(scheme.n_tags))
         self.trans = nn.Parameter(torch.zeros(scheme.n_tags, scheme.n_tags))
         self.end = nn.Parameter(torch.zeros(scheme.n_tags))
+        for scores in (self.start, self.trans, self.end):
+            mark(scores, *[scheme.axis] * scores.dim())
 
     def scores(self) -> Tuple[Tensor, Tensor, Tensor]:
         """Start (K,), transition (K, K) and end (K,) scores with the forbidden ones filled in."""

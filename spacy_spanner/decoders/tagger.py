@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..contract import Decoded
+from ..label_axes import mark_layer
 from .crf import CRF, wide_dtype
 from .tags import TagScheme
 
@@ -60,6 +61,12 @@ class TagLayer(nn.Module):
             total = (losses * counted).sum()
         return total if self.reduction == "sum" else total / counted.sum().clamp(min=1)
 
+    def projection(self, width: int) -> nn.Linear:
+        """A layer from token vectors of this width to logits of the tags."""
+        layer = nn.Linear(width, self.n_tags)
+        mark_layer(layer, self.scheme.axis)
+        return layer
+
     @property
     def paths(self) -> Optional[CRF]:
         """The distribution over sequences, where tags are not chosen one by one."""
@@ -96,7 +103,7 @@ class Tagger(nn.Module):
     def __init__(self, tags: TagLayer, *, width: int):
         super().__init__()
         self.tags = tags
-        self.project = nn.Linear(width, tags.n_tags)
+        self.project = tags.projection(width)
 
     def loss(
         self, x: Tensor, mask: Tensor, gold_flat: Tensor, known: Optional[Tensor] = None

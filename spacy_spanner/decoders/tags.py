@@ -10,6 +10,8 @@ from typing import Dict, List, Tuple
 import torch
 from torch import Tensor, nn
 
+from ..label_axes import LabelAxis
+
 # The prefix of a token by (is first, is last) of its entity: inside, last, first, single.
 _PLACES: Dict[str, Tuple[str, str, str, str]] = {
     "BIO": ("I", "I", "B", "B"),
@@ -38,6 +40,7 @@ class TagScheme(nn.Module):
         places = _PLACES[name]
         self.prefixes = "".join(p for p in "BIES" if p in places)
         self.n_tags = 1 + len(self.prefixes) * n_labels
+        self.axis = LabelAxis(fixed=1, blocks=len(self.prefixes))
         prefix = ["O"] + [p for p in self.prefixes for _ in range(n_labels)]
         label = torch.tensor([-1] + list(range(n_labels)) * len(self.prefixes))
         begins, closes = _flags(prefix, "OBS"), _flags(prefix, "OES")

@@ -10,9 +10,10 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.util import minibatch
 
-from ..corpus.docs import SpanKey, scored_spans, span_key
+from ..corpus.docs import scored_spans
 from ..errors import OutputError
 from ..relations import doc_relations
+from ..span_scores import SpanKey, span_key
 from .inputs import Shard
 from .output import WRITERS, Row, json_lines, part_name, write_shard
 from .records import InputRecord, read_records

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from ..contract import Cost, Decoded, Facts, Gold, SpanModule, Tokens
 from ..dropout import Dropout
 from ..errors import check
+from ..label_axes import LabelAxis, mark_layer
 from ..spans.bands import last_tokens, pair_products
 from ..spans.geometry import crosses, iou
 from ..spans.pair_table import PairTable
@@ -52,6 +53,9 @@ class BiaffineNER(SpanModule):
         self.from_end = nn.Linear(hidden_width, self.n_classes, bias=False)
         # Almost no span is an entity: an untrained model that found half of all would be slow.
         nn.init.constant_(self.from_start.bias[1:], START_LOGIT)
+        mark_layer(self.bilinear, LabelAxis(fixed=1, size=hidden_width))
+        mark_layer(self.from_start)
+        mark_layer(self.from_end)
 
     @classmethod
     def facts(cls, options: Mapping[str, Any]) -> Facts:

@@ -10,7 +10,7 @@ import math
 from typing import Any, Literal, Mapping, Optional
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..contract import KEYS, Cost, Decoded, Facts, Gold, SpanModule, StartsFromSample, Tokens
 from ..decoders.tagger import TagLayer
@@ -99,9 +99,9 @@ class HierarchicalNER(SpanModule, StartsFromSample):
                 read_singletons=read_singletons,
                 seed=seed,
             )
-        self.project = nn.Linear(hidden_width, self.tags.n_tags)
+        self.project = self.tags.projection(hidden_width)
         if self.memory is not None and fusion == "logits":
-            self.project_response = nn.Linear(hidden_width, self.tags.n_tags)
+            self.project_response = self.tags.projection(hidden_width)
 
     @classmethod
     def facts(cls, options: Mapping[str, Any]) -> Facts:

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from ..contract import Cost, Decoded, Facts, Gold, SpanModule, Tokens, empty_decoded
 from ..errors import check
+from ..label_axes import mark_layer
 from ..spans.bands import band_mask
 from ..spans.geometry import adjust, apply_offsets, encode_offsets, iou, soft_weights
 from ..spans.matching import touches
@@ -81,6 +82,7 @@ class LocateAndLabel(SpanModule):
         self.filter = scorer(n_out=1) if use_filter else None
         self.regressor = scorer(n_out=2) if use_regressor else None
         self.classifier = scorer(n_out=n_labels + 1)  # class 0 is no entity
+        mark_layer(self.classifier.out)
         widths = torch.tensor(sorted(set(seed_lengths)))
         self.register_buffer("seed_widths", widths, persistent=False)
         self.max_seed = max(seed_lengths)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import check
+from ..label_axes import LABELS, LabelAxis, mark, mark_layer
 from ..spans.bands import last_tokens, pair_products
 
 # Almost no pair is an entity, so logits start well below 0. Starting at 0, an untrained model would
@@ -52,6 +53,10 @@ class PairScorer(TokenPairScorer):
         self.use_rope, self.scale = use_rope, scale
         self.project = lecun_linear(width, n_labels * 2 * head_size)
         self.bias = nn.Parameter(torch.full((n_labels,), start_logit))
+        # Over trained token vectors, products of fresh queries and keys would be far from zero.
+        for parameter in self.project.parameters():
+            mark(parameter, LabelAxis(size=2 * head_size), factor=0.1)
+        mark(self.bias, LABELS)
 
     def per_token(self, x: Tensor) -> Tensor:
         return self.project(x)  # (..., C 2 H)
@@ -83,6 +88,7 @@ class EfficientPairScorer(TokenPairScorer):
         self.project = lecun_linear(width, 2 * head_size)
         self.types = lecun_linear(2 * head_size, 2 * n_labels)
         nn.init.constant_(self.types.bias, start_logit)
+        mark_layer(self.types, LabelAxis(blocks=2))
 
     def per_token(self, x: Tensor) -> Tensor:
         projected = self.project(x)  # (..., 2 H)

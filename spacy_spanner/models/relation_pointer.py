@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..contract import Decoded, Facts, Gold, SpanModule, Tokens, empty_decoded
 from ..dropout import Dropout
-from ..relation_bridge import Links, relation_table_model
+from ..relations.bridge import Links, relation_table_model
 from .builder import architecture
 from .cell_losses import GoldCells, multilabel_loss
 from .global_pointer import GlobalPointer

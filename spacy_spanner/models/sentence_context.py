@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..dropout import Dropout
+from ..label_axes import LABELS, mark
 from .memory import unit
 from .recurrent import BiLSTM
 
@@ -28,6 +29,8 @@ class LabelAttention(nn.Module):
         # Starts as a moving average: a random kernel could favour words unlike any label.
         self.kernel = nn.Parameter(torch.full((1, 1, kernel), 1 / kernel))
         self.bias = nn.Parameter(torch.zeros(n_labels, 1))
+        mark(self.labels, LABELS)
+        mark(self.bias, LABELS)
 
     def forward(self, words: Tensor, mask: Tensor) -> Tensor:
         """The weights of the words (B, L, E); each row sums to one.  (B, L)"""

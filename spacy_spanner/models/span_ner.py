@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from ..contract import Decoded, Facts, Gold, SpanModule, Tokens
 from ..dropout import Dropout
 from ..errors import check
+from ..label_axes import mark_layer
 from ..spans.bands import all_known, band_mask, band_view, clear_spans
 from ..spans.pooling import project_band_max
 from ..spans.sampling import sample_rows
@@ -74,6 +75,7 @@ class SpanNER(SpanModule):
         self.dropout = Dropout(dropout)
         self.lengths = nn.Embedding(N_LENGTHS, length_width)
         self.classify = nn.Linear(sum(self.sizes), n_labels + 1)
+        mark_layer(self.classify)
 
     @classmethod
     def facts(cls, options: Mapping[str, Any]) -> Facts:

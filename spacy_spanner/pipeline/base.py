@@ -7,30 +7,90 @@ from itertools import islice
 from typing import Any, Callable, Dict, Iterable, List, NoReturn, Optional, Set, Tuple
 
 import numpy
+from spacy.errors import Errors as SpacyErrors
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
+from spacy.pipeline.tok2vec import Tok2VecListener
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples
+from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 
 from ..batch import START, RowGold, Rows, SpanBatch
 from ..errors import Errors, Rule, Warnings, check
+from ..span_scores import register_extensions
 from .gold import span_keys
 from .rows import cut_rows
 from .seen import NOTHING, REACH, SPAN, UNKNOWN, learn_from, limit, row_sizes
+from .settings import Setting, plain, type_rules
 
 OUTPUTS = ("spans", "ents", "both")
 PROBABILITY = "it must be a probability from 0 to 1"
 
 
 class TablePipe(TrainablePipe):
-    """Base of the components. A subclass keeps its settings in `cfg`, and says what the documents of
-    a batch teach (`_read_gold`, `_row_gold`) and what could not be learned (`_report`)."""
+    """Base of the components. A subclass says what the documents of a batch teach (`_read_gold`,
+    `_row_gold`) and what could not be learned (`_report`)."""
 
     model_name: str  # name of the models that fit
     new_counts: Callable[[], Any]  # makes what lost gold is counted in
     cfg: Dict[str, Any]
     _warned: Set[str]
+    _rehearsal_model: Optional[Model] = None  # `nlp.resume_training` puts a copy of the model here
+
+    output, threshold = Setting(), Setting()
+    spans_key, ents_key = Setting(), Setting()
+    window, overlap, pack_sentences, join_training = Setting(), Setting(), Setting(), Setting()
+    width_factor, max_cells = Setting(), Setting()
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model[SpanBatch, Any],
+        name: str,
+        own: Dict[str, Any],
+        *,
+        spans_key: str = "sc",
+        ents_key: str = "ents",
+        window: int = 256,
+        overlap: int = 64,
+        pack_sentences: bool = True,
+        join_training: float = 0.5,
+        width_factor: Optional[float] = 2.0,
+        max_cells: int = 4_000_000,
+    ):
+        """
+        own: Settings of the subclass, and what else it keeps in `cfg`.
+        spans_key: Span group of all spans, with their confidences.
+        ents_key: Span group of the flat entities, with their confidences, wherever ents are written.
+        window: Most tokens that are scored as one row.
+        overlap: Tokens that rows share where a document without sentence boundaries is cut.
+        pack_sentences: Join sentences into rows; otherwise each sentence is a row.
+        join_training: Share of the training batches whose documents are joined to rows of up to
+            `window` tokens, as sentences of a long document are in prediction; 0 for none.
+        width_factor: Widest span to look for and, of relations, longest way from one end to the other,
+            in multiples of the largest in the training data; None for no bound.
+        max_cells: Bound on the numbers the head holds at once; lower it to save memory.
+        """
+        self.vocab = vocab
+        self.model = model
+        self.name = name
+        self._warned = set()
+        if self.model.name != self.model_name:
+            raise ValueError(Errors.S008.format(name=self.name))
+        shared = {
+            "spans_key": spans_key,
+            "ents_key": ents_key,
+            "window": window,
+            "overlap": overlap,
+            "pack_sentences": pack_sentences,
+            "join_training": join_training,
+            "width_factor": width_factor,
+            "max_cells": max_cells,
+        }
+        self.cfg = {"labels": [], "seen": None}
+        self.configure(**own, **shared)
+        register_extensions()
 
     def thresholds(self) -> numpy.ndarray:
         raise NotImplementedError
@@ -46,20 +106,53 @@ class TablePipe(TrainablePipe):
     def _report(self, counts: Any) -> None:
         raise NotImplementedError
 
-    def _check_settings(self, rules: List[Rule]) -> None:
-        """Refuse a model or a setting that cannot work, with what to change."""
-        if self.model.name != self.model_name:
-            raise ValueError(Errors.S008.format(name=self.name))
-        cfg = self.cfg
-        common = [
+    def configure(self, **values: Any) -> None:
+        """Change settings. Those that cannot work are refused, with what to change."""
+        cfg = {**self.cfg, **{name: plain(value) for name, value in values.items()}}
+        check(self.name, cfg, type_rules(type(self), values))
+        check(self.name, cfg, self._rules(cfg))
+        self.cfg.update(cfg)
+
+    def _rules(self, cfg: Dict[str, Any]) -> List[Rule]:
+        """What must hold of the settings; a subclass adds its own."""
+        return [
             ("window", cfg["window"] > 0, "a row needs at least one token"),
             ("overlap", 0 <= cfg["overlap"] < cfg["window"], "it must be less than `window`"),
             ("join_training", 0 <= cfg["join_training"] <= 1, "it is a share from 0 to 1"),
             ("width_factor", (cfg["width_factor"] or 1) >= 1, "it must be at least 1, or null"),
             ("max_cells", cfg["max_cells"] > 0, "it must be positive"),
             ("spans_key", cfg["spans_key"] != cfg["ents_key"], "it must differ from `ents_key`"),
+            ("threshold", 0 <= cfg["threshold"] <= 1, PROBABILITY),
         ]
-        check(self.name, cfg, [*rules, *common])
+
+    @property
+    def key(self) -> str:
+        """`spans_key`, under the name that it has in spaCy's `spancat`."""
+        return self.spans_key
+
+    @key.setter
+    def key(self, value: str) -> None:
+        self.spans_key = value
+
+    @property
+    def labels(self) -> Tuple[str, ...]:
+        """The labels of spans that the component can give."""
+        return tuple(self.cfg["labels"])
+
+    def _add_label(self, label: str, kind: str = "labels", dim: str = "nO") -> int:
+        """Add a label to a list of `cfg` and, if the model is built, to its dimension.
+
+        RETURNS: 1, or 0 if the label is already there.
+        """
+        if not isinstance(label, str):
+            raise ValueError(SpacyErrors.E187)
+        if label in self.cfg[kind]:
+            return 0
+        if self.model.has_dim(dim):
+            self.model.attrs["resize_output"](self.model, len(self.cfg[kind]) + 1, dim=dim)
+        self.cfg[kind].append(label)
+        self.vocab.strings.add(label)
+        return 1
 
     def update(
         self,
@@ -91,6 +184,37 @@ class TablePipe(TrainablePipe):
             self.finish_update(sgd)
         losses[self.name] += float(loss)  # last: on a GPU it waits for everything before it
         return losses
+
+    def rehearse(
+        self,
+        examples: Iterable[Example],
+        *,
+        sgd: Optional[Optimizer] = None,
+        losses: Optional[Dict[str, float]] = None,
+        **config: Any,
+    ) -> Dict[str, float]:
+        """Learn from what the model of the time of `nlp.resume_training` finds in the texts of the
+        examples, so that it is not forgotten. Labels that it did not know count as not there.
+
+        config: Further settings of `update`, such as `drop`.
+        """
+        losses = {} if losses is None else losses
+        if self._rehearsal_model is None:
+            return losses
+        if any(isinstance(node, Tok2VecListener) for node in self.model.walk()):
+            raise ValueError(Errors.S196.format(name=self.name))
+        examples = list(examples)
+        docs = [eg.predicted.copy() for eg in examples]
+        model, self.model = self.model, self._rehearsal_model
+        try:
+            self.set_annotations(docs, self.predict(docs))
+        finally:
+            self.model = model
+        taught = [Example(eg.predicted, doc) for eg, doc in zip(examples, docs, strict=True)]
+        # `nlp.rehearse` gives a function in place of an optimizer, and in the end steps one component
+        # only: the gradients wait for the next update instead.
+        step = sgd if isinstance(sgd, Optimizer) else None
+        return self.update(taught, sgd=step, losses=losses, **config)
 
     def _build_model(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import islice
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence
 
 import numpy
 from spacy.errors import Errors as SpacyErrors
@@ -15,12 +15,13 @@ from spacy.vocab import Vocab
 from thinc.api import Model
 
 from ..batch import RowGold, Rows, SpanBatch, SpanPrediction
-from ..errors import Warnings
+from ..errors import Rule, Warnings
 from ..overlaps import RULES
 from ..scorers import score_span_table
-from .base import OUTPUTS, PROBABILITY, TablePipe, reasons_of
+from .base import OUTPUTS, TablePipe, reasons_of
 from .gold import TOO_WIDE, DocGold, read_gold, row_gold
 from .outputs import calibrate, flatten_prediction, write_ents, write_spans
+from .settings import Setting
 
 SAMPLE_SIZE = 500  # examples a head may look at before training
 
@@ -31,6 +32,8 @@ class SpanTablePipe(TablePipe):
     model_name = "span_table"
     new_counts = Counter
 
+    temperature, overlaps, label_thresholds = Setting(), Setting(), Setting()
+
     def __init__(
         self,
         vocab: Vocab,
@@ -38,18 +41,11 @@ class SpanTablePipe(TablePipe):
         name: str,
         *,
         output: str = "spans",
-        spans_key: str = "sc",
-        ents_key: str = "ents",
         threshold: Optional[float] = None,
         temperature: float = 1.0,
         overlaps: str = "best",
-        window: int = 256,
-        overlap: int = 64,
-        pack_sentences: bool = True,
-        join_training: float = 0.5,
-        width_factor: Optional[float] = 2.0,
-        max_cells: int = 4_000_000,
         scorer: Optional[Callable] = score_span_table,
+        **shared: Any,
     ):
         """
         vocab: The shared vocabulary.
@@ -57,58 +53,41 @@ class SpanTablePipe(TablePipe):
         name: The component's name in the pipeline.
         output: "spans" learns from and writes `doc.spans[spans_key]`; "ents" learns from and writes
             `doc.ents`; "both" learns from the span group and writes both.
-        spans_key: Span group of all spans, with their confidences.
-        ents_key: Span group of the flat entities, with their confidences, wherever ents are written.
         threshold: A span is kept if its probability is over it; None for the architecture's own.
         temperature: Divides the log-odds of every score; over 1 it makes a model less sure. The
             thresholds are compared with the result.
         overlaps: How flat entities are chosen: "best" for the most probable set, "greedy" for the
             most probable span first.
-        window: Most tokens that are scored as one row.
-        overlap: Tokens that rows share where a document without sentence boundaries is cut.
-        pack_sentences: Join sentences into rows; otherwise each sentence is a row.
-        join_training: Share of the training batches whose documents are joined to rows of up to
-            `window` tokens, as sentences of a long document are in prediction; 0 for none.
-        width_factor: Widest span to look for, in multiples of the widest gold span of the training
-            data; None for no bound.
-        max_cells: Bound on the numbers the head holds at once; lower it to save memory.
         scorer: Scoring function.
+        shared: Settings that all components have, such as `spans_key` and `window`.
         """
-        self.vocab = vocab
-        self.model = model
-        self.name = name
-        self.scorer = scorer
-        self.cfg: Dict[str, Any] = {
-            "labels": [],
+        own: Dict[str, Any] = {
             "output": output,
-            "spans_key": spans_key,
-            "ents_key": ents_key,
-            "threshold": model.attrs.get("threshold") if threshold is None else threshold,
+            "threshold": threshold,
             "label_thresholds": {},
             "temperature": temperature,
             "overlaps": overlaps,
-            "window": window,
-            "overlap": overlap,
-            "pack_sentences": pack_sentences,
-            "join_training": join_training,
-            "width_factor": width_factor,
-            "seen": None,
-            "max_cells": max_cells,
         }
-        self._warned = set()
-        self._check_settings(
-            [
-                ("output", output in OUTPUTS, f"it must be one of {OUTPUTS}"),
-                ("overlaps", overlaps in RULES, f"it must be one of {tuple(RULES)}"),
-                ("threshold", threshold is None or 0 <= threshold <= 1, PROBABILITY),
-                ("temperature", temperature > 0, "it must be positive"),
-            ]
-        )
+        super().__init__(vocab, model, name, own, **shared)
+        self.scorer = scorer
 
-    @property
-    def labels(self) -> Tuple[str, ...]:
-        """The labels the component can give."""
-        return tuple(self.cfg["labels"])
+    def configure(self, **values: Any) -> None:
+        """Change settings. Those that cannot work are refused, with what to change."""
+        if values.get("threshold", 0) is None:
+            values["threshold"] = self.model.attrs["threshold"]
+        super().configure(**values)
+
+    def _rules(self, cfg: Dict[str, Any]) -> List[Rule]:
+        own = cfg["label_thresholds"]
+        known = isinstance(own, dict) and all(label in cfg["labels"] for label in own)
+        possible = known and all(isinstance(v, (float, int)) and 0 <= v <= 1 for v in own.values())
+        return [
+            ("output", cfg["output"] in OUTPUTS, f"it must be one of {OUTPUTS}"),
+            ("overlaps", cfg["overlaps"] in RULES, f"it must be one of {tuple(RULES)}"),
+            ("temperature", cfg["temperature"] > 0, "it must be positive"),
+            ("label_thresholds", possible, "it must be a dict from labels to probabilities"),
+            *super()._rules(cfg),
+        ]
 
     @property
     def label_data(self) -> List[str]:
@@ -129,18 +108,11 @@ class SpanTablePipe(TablePipe):
         return None if self.cfg["output"] == "ents" else self.cfg["spans_key"]
 
     def add_label(self, label: str) -> int:
-        """Add a label before the model is initialized.
+        """Add a label. A trained model keeps what it learned; the new label has to be learned.
 
         RETURNS: 1, or 0 if the label is already there.
         """
-        if not isinstance(label, str):
-            raise ValueError(SpacyErrors.E187)
-        if label in self.labels:
-            return 0
-        self._allow_extra_label()
-        self.cfg["labels"].append(label)
-        self.vocab.strings.add(label)
-        return 1
+        return self._add_label(label)
 
     def thresholds(self) -> numpy.ndarray:
         """The threshold of each label.  (C,)"""

@@ -5,15 +5,16 @@ The settings of a factory, with their types and defaults, are those of its compo
 
 from __future__ import annotations
 
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Type, get_type_hints
+from typing import Any, Callable, Dict, List, Type
 
 from spacy.language import Language
 from thinc.api import Config, Model
 
 from .base import TablePipe
 from .component import SpanTablePipe
+from .settings import settings_of
 
 SYSTEMS = Path(__file__).parent.parent / "configs" / "systems"
 
@@ -45,9 +46,7 @@ def register(
 ) -> Callable[..., TablePipe]:
     """Register the factory of a component. `changes` are defaults that differ from those of its
     `__init__`."""
-    hints = get_type_hints(pipe.__init__)
-    own = signature(pipe.__init__).parameters.values()
-    settings = [p.replace(annotation=hints[p.name]) for p in own if p.kind is p.KEYWORD_ONLY]
+    settings = list(settings_of(pipe).values())
     kind = Parameter.POSITIONAL_OR_KEYWORD
     given = {"nlp": Language, "name": str, "model": Model}
     first = [Parameter(name, kind, annotation=hint) for name, hint in given.items()]

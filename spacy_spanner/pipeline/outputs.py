@@ -9,8 +9,7 @@ from spacy.tokens import Doc, Span, SpanGroup
 
 from ..batch import SpanPrediction
 from ..overlaps import RULES, choose
-
-SCORES = "scores"  # the attribute of a span group that holds its confidences
+from ..span_scores import SCORES
 
 
 def log_odds(scores: numpy.ndarray) -> numpy.ndarray:

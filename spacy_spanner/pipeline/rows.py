@@ -8,7 +8,7 @@ import numpy
 from spacy.tokens import Doc
 
 from ..batch import END, START, Rows
-from .sentences import is_marked, marked_starts, sentence_starts
+from .sentences import marked_starts, sentence_starts
 
 Row = Tuple[int, int, int, int]  # start, end, own start, own end
 
@@ -55,8 +55,7 @@ def doc_rows(doc: Doc, *, window: int, overlap: int, pack: bool) -> Iterator[Row
     if pack and len(doc) <= window:
         yield (0, len(doc), 0, len(doc))
         return
-    starts = marked_starts(doc) if is_marked(doc) else [0]
-    for start, end in stretches(starts, len(doc), window if pack else 0):
+    for start, end in stretches(marked_starts(doc) or [0], len(doc), window if pack else 0):
         yield from windows(start, end, window=window, overlap=overlap)
 
 

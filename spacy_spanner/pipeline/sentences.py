@@ -20,15 +20,11 @@ ENDS = frozenset(Sentencizer.default_punct_chars)
 WORD_WITH_STOP = re.compile(r"[^\W\d_]{5,}\.")
 
 
-def is_marked(doc: Doc) -> bool:
-    """Whether sentence boundaries were set; of the first token nothing can be told."""
-    return bool(doc.to_array(SENT_START)[1:].any())
-
-
 def marked_starts(doc: Doc) -> List[int]:
-    """The first tokens of the sentences that were set."""
+    """The first tokens of the sentences that were set; none where no boundary was. Of the first token
+    of a document nothing can be told."""
     marks = doc.to_array(SENT_START)[1:]
-    return [0, *(numpy.flatnonzero(marks == 1) + 1).tolist()]
+    return [0, *(numpy.flatnonzero(marks == 1) + 1).tolist()] if marks.any() else []
 
 
 def sentence_starts(docs: Sequence[Doc]) -> numpy.ndarray:

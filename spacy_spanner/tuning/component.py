@@ -108,5 +108,5 @@ def write_setting(nlp: Language, name: str, setting: ThresholdSetting) -> None:
         if abs(value - setting.threshold) > 1e-7
     }
     values = {"threshold": setting.threshold, "temperature": setting.temperature}
-    pipe.cfg.update(values, label_thresholds=own)
+    pipe.configure(**values, label_thresholds=own)
     nlp.get_pipe_config(name).update(values)

@@ -4,9 +4,9 @@ import pytest
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.vocab import Vocab
 
-from spacy_spanner.corpus.docs import doc_spans, gold_spans, keyed_relations, scored_spans
+from spacy_spanner.corpus.docs import doc_spans, gold_spans, scored_spans
 from spacy_spanner.corpus.pairs import choose_output
-from spacy_spanner.relations import StoredRelation, set_relations
+from spacy_spanner.relations import StoredRelation, keyed_relations, set_relations
 
 SPANS = [(0, 1, "A"), (2, 4, "B")]
 READERS = [doc_spans, gold_spans, scored_spans]

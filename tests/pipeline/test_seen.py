@@ -8,10 +8,10 @@ from spacy.tokens import Doc
 
 from spacy_spanner.pipeline.seen import NOTHING, REACH, ROW, SPAN, UNKNOWN, limit, row_sizes
 
+from ..relations.examples import NAME
+from ..relations.examples import make_examples as relation_examples
+from ..relations.examples import make_nlp as relation_nlp
 from ..systems import SYSTEMS, TEXTS, make_examples, make_nlp, train
-from .relation_examples import NAME
-from .relation_examples import make_examples as relation_examples
-from .relation_examples import make_nlp as relation_nlp
 
 
 def test_the_training_data_are_measured_at_the_start():

@@ -4,7 +4,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 
-from spacy_spanner.pipeline.sentences import LONGEST, is_marked, sentence_starts
+from spacy_spanner.pipeline.sentences import LONGEST, marked_starts, sentence_starts
 
 VOCAB = spacy.blank("en").vocab
 
@@ -38,8 +38,8 @@ def test_marked_sentences_are_taken_as_they_are():
     words = ["One", ".", "Two", ".", "Three"]
     assert starts_of(words, sent_starts=[True, False, True, False, False]) == [0, 2]
     one = Doc(VOCAB, words=words, sent_starts=[True, False, False, False, False])
-    assert is_marked(one) and sentence_starts([one]).sum() == 1
-    assert not is_marked(Doc(VOCAB, words=words))
+    assert marked_starts(one) == [0] and sentence_starts([one]).sum() == 1
+    assert marked_starts(Doc(VOCAB, words=words)) == []
 
 
 def test_no_unmarked_sentence_is_longer_than_the_bound():

@@ -6,15 +6,15 @@ and `DocBin(store_user_data=True)`; `doc._.relations` and `span._.relations` are
 
 from __future__ import annotations
 
-import warnings
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Union
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
 
 from spacy.tokens import Doc, Span
 
-from .errors import Warnings
+from ..span_scores import SpanKey, register_view, span_key
 
 RELATIONS = "spanner_relations"  # the entry of `doc.user_data`
-EXTENSION = "relations"
+EXTENSION, PLAIN_EXTENSION = "relations", "plain_relations"
+RelationKey = Tuple[SpanKey, SpanKey, str]  # head, tail, label
 
 
 class StoredRelation(NamedTuple):
@@ -94,6 +94,22 @@ def doc_relations(doc: Doc) -> List[Relation]:
     ]
 
 
+def keyed_relations(doc: Doc, *, strict: bool = True) -> Optional[Dict[RelationKey, Relation]]:
+    """The relations of a document by what has to be equal for one to be correct. None where the
+    document has no annotation of relations.
+
+    strict: The labels of both ends count too.
+    """
+    if get_relations(doc) is None:
+        return None
+
+    def end(span: Span) -> SpanKey:
+        start, stop, label = span_key(span)
+        return start, stop, label if strict else ""
+
+    return {(end(r.head), end(r.tail), r.label): r for r in doc_relations(doc)}
+
+
 def set_doc_relations(doc: Doc, relations: Iterable[Union[Relation, Dict[str, Any]]]) -> None:
     """`doc._.relations = ...`: takes records or their plain forms."""
     records = [from_dict(doc, r) if isinstance(r, dict) else r for r in relations]
@@ -110,12 +126,15 @@ def span_relations(span: Span) -> List[Relation]:
     ]
 
 
+def plain_relations(doc: Doc) -> List[Dict[str, Any]]:
+    """`doc._.plain_relations`: the plain forms, for `doc.to_json`."""
+    return [relation.to_dict() for relation in doc_relations(doc)]
+
+
 def register_extensions() -> None:
-    """Make `doc._.relations` and `span._.relations`. A component that finds relations does it when
-    it is made; without one, call this first. Extensions of that name by others are left alone."""
-    views: List[Any] = [(Doc, doc_relations, set_doc_relations), (Span, span_relations, None)]
-    for cls, getter, setter in views:
-        if not cls.has_extension(EXTENSION):
-            cls.set_extension(EXTENSION, getter=getter, setter=setter)
-        elif cls.get_extension(EXTENSION)[2] is not getter:
-            warnings.warn(Warnings.SW05.format(name=f"{cls.__name__}._.{EXTENSION}"), stacklevel=2)
+    """Make `doc._.relations`, `doc._.plain_relations` and `span._.relations`. A component that finds
+    relations does it when it is made; without one, call this first. Extensions of that name by others
+    are left alone."""
+    register_view(Doc, EXTENSION, doc_relations, set_doc_relations)
+    register_view(Doc, PLAIN_EXTENSION, plain_relations, set_doc_relations)
+    register_view(Span, EXTENSION, span_relations)

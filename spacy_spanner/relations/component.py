@@ -13,12 +13,12 @@ from spacy.vocab import Vocab
 from thinc.api import Model
 
 from ..batch import RelationPrediction, RowGold, Rows, SpanBatch, SpanPrediction
-from ..errors import Errors, Warnings
-from ..relations import get_relations, register_extensions
-from ..scorers import score_relation_table
-from .base import OUTPUTS, PROBABILITY, TablePipe, reasons_of
-from .outputs import flatten_prediction, write_ents, write_spans
-from .relation_gold import (
+from ..errors import Errors, Rule, Warnings
+from ..pipeline.base import OUTPUTS, PROBABILITY, TablePipe, reasons_of
+from ..pipeline.outputs import flatten_prediction, write_ents, write_spans
+from ..pipeline.seen import within_sentences
+from ..pipeline.settings import Setting
+from .gold import (
     Lost,
     RelationGold,
     entities_of,
@@ -27,7 +27,8 @@ from .relation_gold import (
     row_entities,
     write_relations,
 )
-from .seen import within_sentences
+from .records import get_relations, register_extensions
+from .scorer import score_relation_table
 
 ENTITIES = ("predict", "given")
 
@@ -38,6 +39,8 @@ class RelationPipe(TablePipe):
     model_name = "relation_table"
     new_counts = Lost
 
+    relation_threshold = Setting()
+
     def __init__(
         self,
         vocab: Vocab,
@@ -46,17 +49,10 @@ class RelationPipe(TablePipe):
         *,
         entities: str = "predict",
         output: Optional[str] = None,
-        spans_key: str = "sc",
-        ents_key: str = "ents",
         threshold: float = 0.5,
         relation_threshold: float = 0.5,
-        window: int = 256,
-        overlap: int = 64,
-        pack_sentences: bool = True,
-        join_training: float = 0.5,
-        width_factor: Optional[float] = 2.0,
-        max_cells: int = 4_000_000,
         scorer: Optional[Callable] = score_relation_table,
+        **shared: Any,
     ):
         """
         vocab: The shared vocabulary.
@@ -66,53 +62,38 @@ class RelationPipe(TablePipe):
             wrote before.
         output: Where entities are: "spans" for `doc.spans[spans_key]`, "ents" for `doc.ents`, and
             where they are predicted "both". Without it "spans" if they are predicted, else "ents".
-        spans_key: Span group of the entities.
-        ents_key: Span group of flat entities with their confidences, where `doc.ents` is written.
         threshold: An entity is kept if its probability is over it.
         relation_threshold: A relation is kept if its probability is over it.
-        window, overlap, pack_sentences, join_training, max_cells: As for the entity components. Both
-            ends of a relation must be in one row.
-        width_factor: Widest entity, and longest way from one end of a relation to the other, in
-            multiples of the largest in the training data; None for no bound.
         scorer: Scoring function.
+        shared: Settings that all components have. Both ends of a relation must be in one row, see
+            `window`.
         """
-        self.vocab = vocab
-        self.model = model
-        self.name = name
-        self.scorer = scorer
-        self.cfg: Dict[str, Any] = {
-            "labels": [],
+        own: Dict[str, Any] = {
             "relation_labels": [],
             "entities": entities,
-            "output": output or ("spans" if entities == "predict" else "ents"),
-            "spans_key": spans_key,
-            "ents_key": ents_key,
+            "output": output,
             "threshold": threshold,
             "relation_threshold": relation_threshold,
-            "window": window,
-            "overlap": overlap,
-            "pack_sentences": pack_sentences,
-            "join_training": join_training,
-            "width_factor": width_factor,
-            "seen": None,
-            "max_cells": max_cells,
         }
-        self._warned = set()
-        outputs = OUTPUTS if self.predicts_entities else ("spans", "ents")
-        self._check_settings(
-            [
-                ("entities", entities in ENTITIES, f"it must be one of {ENTITIES}"),
-                ("output", self.cfg["output"] in outputs, f"it must be one of {outputs}"),
-                ("threshold", 0 <= threshold <= 1, PROBABILITY),
-                ("relation_threshold", 0 <= relation_threshold <= 1, PROBABILITY),
-            ]
-        )
+        super().__init__(vocab, model, name, own, **shared)
+        self.scorer = scorer
         register_extensions()
 
-    @property
-    def labels(self) -> Tuple[str, ...]:
-        """The labels of entities; none where entities are given."""
-        return tuple(self.cfg["labels"])
+    def configure(self, **values: Any) -> None:
+        """Change settings. Those that cannot work are refused, with what to change."""
+        if values.get("output", "") is None:
+            entities = values.get("entities", self.cfg.get("entities"))
+            values["output"] = "spans" if entities == "predict" else "ents"
+        super().configure(**values)
+
+    def _rules(self, cfg: Dict[str, Any]) -> List[Rule]:
+        outputs = OUTPUTS if cfg["entities"] == "predict" else ("spans", "ents")
+        return [
+            ("entities", cfg["entities"] in ENTITIES, f"it must be one of {ENTITIES}"),
+            ("output", cfg["output"] in outputs, f"it must be one of {outputs}"),
+            ("relation_threshold", 0 <= cfg["relation_threshold"] <= 1, PROBABILITY),
+            *super()._rules(cfg),
+        ]
 
     @property
     def relation_labels(self) -> Tuple[str, ...]:
@@ -141,28 +122,18 @@ class RelationPipe(TablePipe):
         return None if self.cfg["output"] == "ents" else self.cfg["spans_key"]
 
     def add_label(self, label: str) -> int:
-        """Add a label of entities before the model is initialized.
+        """Add a label of entities. A trained model keeps what it learned; the new label has to be
+        learned.
 
         RETURNS: 1, or 0 if the label is already there.
         """
         if not self.predicts_entities:
             raise ValueError(Errors.S012.format(name=self.name))
-        return self._add(label, "labels", "nO")
+        return self._add_label(label)
 
     def add_relation_label(self, label: str) -> int:
         """As `add_label`, for relations."""
-        return self._add(label, "relation_labels", "nR")
-
-    def _add(self, label: str, kind: str, dim: str) -> int:
-        if not isinstance(label, str):
-            raise ValueError(SpacyErrors.E187)
-        if label in self.cfg[kind]:
-            return 0
-        if self.model.has_dim(dim):
-            raise ValueError(SpacyErrors.E922.format(name=self.name, nO=self.model.get_dim(dim)))
-        self.cfg[kind].append(label)
-        self.vocab.strings.add(label)
-        return 1
+        return self._add_label(label, "relation_labels", "nR")
 
     def predict(self, docs: Iterable[Doc]) -> RelationPrediction:
         """Find entities and relations without changing the documents."""

@@ -12,11 +12,11 @@ from thinc.api import Model
 from thinc.types import Floats2d
 from torch import Tensor
 
-from .batch import START, RelationPrediction, SpanBatch, renumber
-from .bridge import flatten, gather, shim_of, to_documents, train_rows
-from .contract import Decoded, Facts, SpanModule, Tokens
-from .grouping import group_rows
-from .shim import ModuleShim
+from ..batch import START, RelationPrediction, SpanBatch, renumber
+from ..bridge import flatten, gather, init, resize_output, shim_of, to_documents, train_rows
+from ..contract import Decoded, Facts, SpanModule, Tokens
+from ..grouping import group_rows
+from ..shim import ModuleShim
 
 RelationModel = Model[SpanBatch, Any]
 
@@ -50,7 +50,7 @@ def relation_table_model(
 ) -> RelationModel:
     """The model of a relation component: tok2vec, then a head that is also a `Linker`. The maker
     is called with width=, n_labels= (of entities) and n_relations=."""
-    return Model(
+    model: RelationModel = Model(
         "relation_table",
         forward,
         init=init,
@@ -60,16 +60,8 @@ def relation_table_model(
         refs={"tok2vec": tok2vec},
         attrs={"max_width": facts.max_width, "needs_sentences": True},
     )
-
-
-def init(model: RelationModel, X: Optional[SpanBatch] = None, Y: Any = None) -> None:
-    """Initialize the tok2vec and build the head; the component has set `nO` to its entity labels
-    and `nR` to its relation labels."""
-    tok2vec = model.layers[0]
-    tok2vec.initialize(X.docs if X is not None else None)
-    model.set_dim("nI", tok2vec.get_dim("nO"))
-    sizes = {"width": "nI", "n_labels": "nO", "n_relations": "nR"}
-    shim_of(model).build(**{size: model.get_dim(dim) for size, dim in sizes.items()})
+    model.attrs["resize_output"] = resize_output
+    return model
 
 
 def forward(model: RelationModel, batch: SpanBatch, is_train: bool) -> Tuple[Any, Callable]:

@@ -11,7 +11,7 @@ from thinc.api import Config
 from spacy_spanner.relations import get_relations
 
 from ..systems import TOK2VEC
-from .relation_examples import (
+from .examples import (
     DATA,
     FLAT,
     NAME,

@@ -1,9 +1,9 @@
-"""The factory of the relation component; like `factories`, it imports no model."""
+"""The factory of the relation component; like `pipeline.factories`, it imports no model."""
 
 from __future__ import annotations
 
-from .factories import register
-from .relations import RelationPipe
+from ..pipeline.factories import register
+from .component import RelationPipe
 
 make_global_pointer_relations = register(
     "global_pointer_relations",

@@ -14,7 +14,7 @@ from spacy_spanner.relations import (
     get_relations,
     register_extensions,
 )
-from spacy_spanner.scorers import score_relation_table
+from spacy_spanner.relations.scorer import score_relation_table
 
 NLP = spacy.blank("en")
 WORDS = ["Ann", "left", "Trent", "University", "."]

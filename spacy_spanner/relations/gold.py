@@ -11,8 +11,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from ..batch import END, START, RelationPrediction, RowGold, Rows
-from ..relations import StoredRelation, get_relations, set_relations
-from .gold import (
+from ..pipeline.gold import (
     MISALIGNED,
     UNKNOWN_LABEL,
     DocGold,
@@ -22,7 +21,8 @@ from .gold import (
     same_tokens,
     touching,
 )
-from .outputs import SCORES
+from ..span_scores import group_scores
+from .records import StoredRelation, get_relations, set_relations
 
 # Why a gold relation cannot be learned, in the words of the warning.
 APART = "with ends too far apart for one row (see `window` and `overlap`)"
@@ -145,8 +145,8 @@ def entities_of(doc: Doc, spans_key: Optional[str]) -> Optional[List[Span]]:
     if spans_key not in doc.spans:
         return None
     spans = list(doc.spans[spans_key])
-    scores = doc.spans[spans_key].attrs.get(SCORES)
-    if scores is None or len(scores) != len(spans):
+    scores = group_scores(doc.spans[spans_key])
+    if scores is None:
         return spans
     return [spans[i] for i in numpy.argsort(-numpy.asarray(scores), kind="stable")]
 
