@@ -250,7 +250,8 @@ class TablePipe(TrainablePipe):
         cfg = self.cfg
         docs = [eg.predicted for eg in examples]
         annotated = numpy.array([gold is not None for gold in golds], dtype=bool)
-        rows = self._rows(docs, cfg["window"], cfg["overlap"], joined=annotated & join)
+        sizes, marked = {"window": cfg["window"], "overlap": cfg["overlap"]}, self._marked(examples)
+        rows = self._rows(docs, sizes, marked=marked, joined=annotated & join)
         doc, _ = rows.locate(rows.table[:, START])
         rows = rows.keep(annotated[doc])
         gold = self._row_gold(golds, rows, counts)
@@ -264,7 +265,7 @@ class TablePipe(TrainablePipe):
         if self.cfg["seen"] is None and self.model.has_dim("nI"):
             self._warn("seen", Warnings.SW06.format(name=self.name, width=self._max_width()))
         sizes = row_sizes(self.cfg, self._max_width())
-        return self._batch(docs, self._rows(docs, sizes["window"], sizes["overlap"]))
+        return self._batch(docs, self._rows(docs, sizes, marked=docs))
 
     def _batch(self, docs: List[Doc], rows: Rows, gold: Optional[RowGold] = None) -> SpanBatch:
         cfg = self.cfg
@@ -278,17 +279,21 @@ class TablePipe(TrainablePipe):
             gold=gold,
         )
 
+    def _marked(self, examples: List[Example]) -> List[Doc]:
+        """The documents that tell where sentences begin in training: as in prediction, the texts."""
+        return [eg.predicted for eg in examples]
+
     def _rows(
-        self, docs: List[Doc], window: int, overlap: int, joined: Optional[numpy.ndarray] = None
+        self,
+        docs: List[Doc],
+        sizes: Dict[str, int],
+        *,
+        marked: List[Doc],
+        joined: Optional[numpy.ndarray] = None,
     ) -> Rows:
-        return cut_rows(
-            docs,
-            window=window,
-            overlap=overlap,
-            pack=self.cfg["pack_sentences"],
-            joined=joined,
-            sentences=self.model.attrs["needs_sentences"],
-        )
+        needed = self.model.attrs["needs_sentences"]
+        pack = self.cfg["pack_sentences"]
+        return cut_rows(docs, **sizes, pack=pack, joined=joined, marked=marked if needed else None)
 
     def _max_width(self) -> Optional[int]:
         """The widest span to look for."""

@@ -20,7 +20,7 @@ def cut_rows(
     overlap: int,
     pack: bool,
     joined: Optional[numpy.ndarray] = None,
-    sentences: bool = False,
+    marked: Optional[Sequence[Doc]] = None,
 ) -> Rows:
     """The rows of a batch of documents; those without tokens have none.
 
@@ -30,7 +30,8 @@ def cut_rows(
     pack: Put as many whole sentences into a row as fit; otherwise each sentence is a row.
     joined: Documents (D,) that are joined to rows of up to `window` tokens: in training, so that rows
         are as long as those of prediction.
-    sentences: Also say where sentences begin.
+    marked: Documents of the same tokens, from which to read where sentences begin; None for rows
+        that need not know.
     """
     lengths = numpy.array([len(doc) for doc in docs], dtype="int64")
     if joined is None:
@@ -46,8 +47,8 @@ def cut_rows(
     rows = Rows(lengths, order, numpy.array(table, dtype="int64").reshape(-1, 4))
     if joined.any():
         rows.table = join_rows(rows.table, end=int(lengths[joined].sum()), window=window)
-    if sentences:
-        rows.sentence_starts = sentence_starts([docs[i] for i in order])
+    if marked is not None:
+        rows.sentence_starts = sentence_starts([marked[i] for i in order])
     return rows
 
 
