@@ -36,9 +36,9 @@ class JoinedCorpus:
 
     def __call__(self, nlp: Language) -> Iterable[Example]:
         for run in neighbours(self.corpus(nlp), max_tokens=self.max_tokens):
+            yield from (eg for eg in run if len(run) == 1 or random.random() < self.alone)
             if len(run) > 1:
                 yield join_examples(run)
-            yield from (eg for eg in run if len(run) == 1 or random.random() < self.alone)
 
 
 def create_joined_corpus(
