@@ -59,6 +59,7 @@ ALLOWED = {
     "batch": set(),
     "schedules": {"errors"},
     "readers": {"corpus"},
+    "callbacks": {"pipeline", "tuning"},
     "loggers": {"contract", "shim"},
     "relations": {"errors"},
     "scorers": {"errors", "relations"},
