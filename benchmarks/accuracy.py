@@ -28,11 +28,17 @@ from spacy_spanner.models.locate_and_label import LocateAndLabel
 from spacy_spanner.pipeline.component import SpanTablePipe
 from spacy_spanner.relations import doc_relations
 
-from .data import DATASETS, TRANSFORMERS, corpus, read_docs, width_of
+from .data import DATASETS, corpus, read_docs, width_of
 from .documents import FORMS, documents, running_text, to_predict
 from .systems import SYSTEMS, make_config
 
-STATIC = ("vectors", "tuned", "tuned_intnet")  # encoders that read static vectors
+STATIC = (
+    "vectors",
+    "tuned",
+    "tuned_intnet",
+    "lstm_vectors",
+    "lstm_large",
+)  # encoders that read static vectors
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,7 @@ class Run:
     learn_rate: float
     seed: int
     steps: int
+    recipe: str = "decay"  # a learning rate that rises and falls; none in runs with a constant one
 
 
 class OutOfTime(BaseException):
@@ -145,12 +152,8 @@ def remember_codecs() -> None:
 
 
 def set_learn_rate(config: Any, run: Run) -> None:
-    optimizer = config["training"]["optimizer"]
-    if run.encoder in TRANSFORMERS:
-        optimizer["learn_rate"]["initial_rate"] = run.learn_rate
-        optimizer["learn_rate"]["warmup_steps"] = run.steps // 10
-    else:
-        optimizer["learn_rate"] = run.learn_rate
+    rates = config["training"]["optimizer"]["learn_rate"]
+    rates.update(initial_rate=run.learn_rate, warmup_steps=run.steps // 10)
 
 
 class Clock:

@@ -60,6 +60,7 @@ ALLOWED = {
     "schedules": {"errors"},
     "readers": {"corpus"},
     "callbacks": {"pipeline", "tuning"},
+    "recipe": {"corpus", "training_config"},
     "loggers": {"contract", "shim"},
     "relations": {"errors"},
     "scorers": {"errors", "relations"},
@@ -82,7 +83,7 @@ ALLOWED = {
     "tuning": {"analysis", "batch", "corpus", "errors", "pipeline"},
     "cli": {
         *{"analysis", "corpus", "distributed", "errors", "migration"},
-        *{"training_config", "tuning"},
+        *{"recipe", "training_config", "tuning"},
     },
 }
 WITHOUT_TORCH = [
