@@ -89,7 +89,7 @@ def execute(
     config["training"]["accumulate_gradient"] = 1  # few sentences: more updates from them
     if budget.batch_words:
         config["training"]["batcher"]["size"] = budget.batch_words
-    set_learn_rate(config, run)
+    config["training"]["optimizer"]["learn_rate"]["initial_rate"] = run.learn_rate
     config["training"]["logger"] = {"@loggers": "spacy.ConsoleLogger.v3", "console_output": False}
     clock = Clock(minutes)
     with TemporaryDirectory() as folder:
@@ -149,11 +149,6 @@ def remember_codecs() -> None:
     takes most of the time that reading a corpus takes."""
     for codecs in (msgpack_encoders, msgpack_decoders):
         codecs.get_all = codecs.get_all().copy
-
-
-def set_learn_rate(config: Any, run: Run) -> None:
-    rates = config["training"]["optimizer"]["learn_rate"]
-    rates.update(initial_rate=run.learn_rate, warmup_steps=run.steps // 10)
 
 
 class Clock:

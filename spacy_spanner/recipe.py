@@ -57,8 +57,8 @@ def recommend(
 def fit_to_corpus(config: Config, stats: Stats) -> Dict[str, int]:
     """Set the length of the training by the size of the corpus; gives what was set.
 
-    The learning rate rises for a tenth of the steps and falls to nothing at their end. Training ends
-    before that only if half of the steps bring nothing, so never while the rate rises.
+    Training ends early only if half of the steps bring nothing, so never while the rate rises, which
+    is a tenth of the steps.
     """
     steps = round(STEPS_AT_1000 * (stats.tokens / 1000) ** 0.5, -2)
     steps = int(min(max(steps, FEWEST), MOST))
@@ -67,11 +67,7 @@ def fit_to_corpus(config: Config, stats: Stats) -> Dict[str, int]:
         "eval_frequency": steps // ROWS_OF_TABLE,
         "patience": steps // 2,
     }
-    training = config["training"]
-    training.update(values)
-    rate = training["optimizer"]["learn_rate"]
-    if isinstance(rate, dict) and "warmup_steps" in rate:
-        rate["warmup_steps"] = values["warmup_steps"] = steps // 10
+    config["training"].update(values)
     return values
 
 

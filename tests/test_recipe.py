@@ -47,7 +47,8 @@ def test_training_does_not_end_while_the_rate_rises(encoder, tokens):
         training = config["training"]
         rate = training["optimizer"]["learn_rate"]
         assert rate["total_steps"] == "${training.max_steps}"
-        assert 2 * rate["warmup_steps"] < training["patience"] < training["max_steps"]
+        rising = rate["warmup"] * training["max_steps"]
+        assert rising < training["patience"] < training["max_steps"]
         assert training["eval_frequency"] < training["patience"]
     assert FEWEST <= training["max_steps"] <= MOST
 

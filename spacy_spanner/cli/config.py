@@ -39,10 +39,10 @@ def config_cli(
     vectors: Optional[str] = typer.Option(
         None, "--vectors", help="Name or folder of a pipeline with static vectors"
     ),
-    fit: bool = typer.Option(
-        True,
-        "--fit/--no-fit",
-        help="Fit threshold and confidences on the development data whenever the pipeline is saved",
+    no_fit: bool = typer.Option(
+        False,
+        "--no-fit",
+        help="Do not fit threshold and confidences on the development data when training saves",
     ),
     lang: str = typer.Option("en", "--lang", "-l", help="Language code"),
     output: Optional[str] = typer.Option(
@@ -119,7 +119,7 @@ def config_cli(
         mixed_precision=mixed_precision,
         optimize=optimize,
         vectors=vectors,
-        fit=fit,
+        fit=not no_fit,
     )
     if stats is not None:
         length = fit_to_corpus(config, stats)
