@@ -32,7 +32,13 @@ from .data import DATASETS, corpus, read_docs, width_of
 from .documents import FORMS, documents, running_text, to_predict
 from .systems import SYSTEMS, make_config
 
-STATIC = ("vectors", "tuned", "tuned_intnet")  # encoders that read static vectors
+STATIC = (
+    "vectors",
+    "tuned",
+    "tuned_intnet",
+    "lstm_vectors",
+    "lstm_large",
+)  # encoders that read static vectors
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,7 @@ class Run:
     learn_rate: float
     seed: int
     steps: int
+    recipe: str = "decay"  # a learning rate that rises and falls; none in runs with a constant one
 
 
 class OutOfTime(BaseException):
@@ -82,7 +89,7 @@ def execute(
     config["training"]["accumulate_gradient"] = 1  # few sentences: more updates from them
     if budget.batch_words:
         config["training"]["batcher"]["size"] = budget.batch_words
-    set_learn_rate(config, run)
+    config["training"]["optimizer"]["learn_rate"]["initial_rate"] = run.learn_rate
     config["training"]["logger"] = {"@loggers": "spacy.ConsoleLogger.v3", "console_output": False}
     clock = Clock(minutes)
     with TemporaryDirectory() as folder:
@@ -142,15 +149,6 @@ def remember_codecs() -> None:
     takes most of the time that reading a corpus takes."""
     for codecs in (msgpack_encoders, msgpack_decoders):
         codecs.get_all = codecs.get_all().copy
-
-
-def set_learn_rate(config: Any, run: Run) -> None:
-    optimizer = config["training"]["optimizer"]
-    schedule = optimizer["learn_rate"]
-    if isinstance(schedule, dict):
-        schedule.update(initial_rate=run.learn_rate, warmup_steps=run.steps // 10)
-    else:
-        optimizer["learn_rate"] = run.learn_rate
 
 
 class Clock:

@@ -15,6 +15,9 @@ from spacy_spanner.corpus.convert import convert
 CACHE = Path("corpus") / "bench"
 TRANSFORMERS = ("transformer", "huggingface")  # by spacy-transformers, and by our encoder
 
+# The BiLSTM encoder without and with static vectors, and its larger form with them.
+SMALL = ("lstm", "lstm_vectors", "lstm_large")
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -39,13 +42,14 @@ class Dataset:
 
 
 DATASETS: Dict[str, Dataset] = {
-    "demo": Dataset("en", True, {"hash": Budget(600, 100)}),
+    "demo": Dataset("en", True, {"hash": Budget(600, 100), "lstm": Budget(800, 50)}),
     "conll04": Dataset(
         "en",
         False,
         {
             "vectors": Budget(1000, 100),
             "hash": Budget(800, 200),
+            **dict.fromkeys(SMALL, Budget(1300, 130)),
             **dict.fromkeys(TRANSFORMERS, Budget(192, 48, batch_words=500)),
         },
         running_text=True,
@@ -57,6 +61,7 @@ DATASETS: Dict[str, Dataset] = {
             "vectors": Budget(1500, 150),
             "tuned": Budget(1600, 160),
             "tuned_intnet": Budget(1280, 160),
+            **dict.fromkeys(SMALL, Budget(2000, 200)),
         },
     ),
     "genia": Dataset(
@@ -65,10 +70,13 @@ DATASETS: Dict[str, Dataset] = {
         {
             "vectors": Budget(2200, 550, 5000),
             "hash": Budget(600, 300, 2000),
+            **dict.fromkeys(SMALL, Budget(2800, 400, 5000)),
             **dict.fromkeys(TRANSFORMERS, Budget(240, 120, 2000, batch_words=500)),
         },
     ),
-    "germeval2014": Dataset("de", True, {"hash": Budget(2200, 550, 5000)}),
+    "germeval2014": Dataset(
+        "de", True, {"hash": Budget(2200, 550, 5000), "lstm": Budget(2400, 400, 5000)}
+    ),
 }
 
 

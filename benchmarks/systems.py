@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional, Union
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 from thinc.api import Config
 
@@ -15,6 +15,7 @@ from spacy_spanner.training_config import (
     width_limit,
 )
 
+from .data import SMALL
 from .fast_heads import NAME as FAST_HEADS
 
 
@@ -25,7 +26,7 @@ class System:
     factory: str
     model: Dict[str, Any] = field(default_factory=dict)
     settings: Dict[str, Any] = field(default_factory=dict)
-    encoders: tuple = ("hash", "vectors", "transformer", "huggingface")
+    encoders: tuple = ("hash", "vectors", "transformer", "huggingface", *SMALL)
     more_steps: int = 1  # times the steps of the other systems, for another task than theirs
     width: Optional[int] = None  # widest span, instead of a width that suits the corpus
 
@@ -81,8 +82,15 @@ LEARN_RATES: Dict[str, List[float]] = {
     "vectors": [0.001, 0.002],
     "transformer": [1e-4, 2e-4],
     "huggingface": [1e-4, 2e-4],
+    **{name: [0.0015, 0.003] for name in SMALL},
     "tuned": [0.003],
     "tuned_intnet": [0.003],
+}
+
+# Encoders that are forms of another one: its name and options of the config.
+FORMS: Dict[str, Tuple[str, Dict[str, str]]] = {
+    "lstm_vectors": ("lstm", {}),
+    "lstm_large": ("lstm", {"optimize": "accuracy"}),
 }
 
 
@@ -104,6 +112,9 @@ def make_config(
     block = component_of(chosen.factory)
     output = ("both" if nested else "ents") if is_ours(block) else None
     width = chosen.width or (None if width_limit(block) is None else max_width)
+    encoder, form = FORMS.get(encoder, (encoder, {}))
+    # Thresholds fitted on what is measured would flatter our systems.
+    options = {"fit": False, **form, **options}
     config = join_config(
         chosen.factory, encoder, lang=lang, output=output, max_width=width, **options
     )

@@ -13,10 +13,15 @@ Record = Dict[str, Any]
 
 
 def by_corpus(runs: List[Record]) -> List[Tuple[str, str, int, List[Record]]]:
+    """Runs by corpus, encoder and steps; those of an earlier recipe where there are no others."""
     groups: Dict[tuple, List[Record]] = defaultdict(list)
     for run in runs:
         groups[run["dataset"], run["encoder"], run["steps"]].append(run)
-    return [(*key, groups[key]) for key in sorted(groups)]
+    newest = {
+        key: [run for run in own if run.get("recipe") == own[-1].get("recipe")]
+        for key, own in groups.items()
+    }
+    return [(*key, newest[key]) for key in sorted(newest)]
 
 
 def best_runs(runs: List[Record]) -> Dict[str, List[Record]]:

@@ -149,6 +149,11 @@ class Errors(metaclass=WithCodes):
         "There are no documents in the {part} data. Check --paths.{part}, and the settings of "
         "[corpora.{part}], such as max_length."
     )
+    S240 = (
+        "The encoder takes its word vectors from the pipeline, which has none. Give them with "
+        "--paths.vectors, or choose an encoder that learns its own, such as `lstm`."
+    )
+    S241 = "auto looks at the training data. Name it with --corpus train.spacy, or choose a system."
     S110 = "There is no {kind} '{name}'. Choose: {names}."
     S111 = "{path} already exists. Use --force to overwrite it."
     S113 = "{path} cannot be written: {reason}. Nothing was written; choose another place."

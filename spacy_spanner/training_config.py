@@ -70,19 +70,31 @@ def join_config(
     max_width: Optional[int] = None,
     transformer: Optional[str] = None,
     mixed_precision: bool = False,
+    optimize: str = "efficiency",
+    vectors: Optional[str] = None,
+    fit: bool = True,
 ) -> Config:
     """The overlays put together, as short as they are.
 
     system: A system of ours, or "ner" or "spancat".
-    encoder: "hash", "vectors", "huggingface", "transformer" (spacy-transformers), or a variant with
-        word vectors tuned in training.
+    encoder: "hash", "vectors", "lstm", "huggingface", "transformer" (spacy-transformers), or a
+        variant with word vectors tuned in training and no context.
     output: "spans", "ents" or "both"; the system's own default without it.
     max_width: Widest span, where the system has such a limit.
     transformer: Name or folder of the pretrained model.
     mixed_precision: Half precision inside the transformer (GPU only); bf16 with "huggingface".
+    optimize: "accuracy" takes the larger form of a small encoder, which is slower.
+    vectors: Pipeline with static vectors.
+    fit: Fit threshold and temperature whenever the pipeline is saved in training.
     """
     config = Config(section_order=CONFIG_SECTION_ORDER).merge(read_overlay("base"))
     config = config.merge(read_overlay("encoders", encoder))
+    larger = config.pop("accuracy", {})
+    if optimize == "accuracy" and larger:
+        put_into(config["components"]["tok2vec"]["model"], larger)
+    if not fit:
+        del config["training"]["before_to_disk"]
+    config["paths"]["vectors"] = vectors
     overlay = read_overlay("systems", system)
     component = overlay.pop("component")
     overlay.pop("defaults", None)  # of the factory

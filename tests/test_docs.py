@@ -99,6 +99,8 @@ SYSTEMS = {
     "relations.md": [None, ["RelationPointer"]],  # the first table is that of the component
     "encoders.md": [
         ["HuggingFaceEncoder"],
+        ["LSTMEncoder"],
+        ["HashVectors"],
         ["TunedVectors"],
         ["CharBiLSTM", "CharCNN", "IntNet"],
         ["TagEmbed"],

@@ -59,6 +59,8 @@ ALLOWED = {
     "batch": set(),
     "schedules": {"errors"},
     "readers": {"corpus"},
+    "callbacks": {"pipeline", "tuning"},
+    "recipe": {"corpus", "training_config"},
     "loggers": {"contract", "shim"},
     "label_axes": {"errors"},
     "span_scores": {"errors"},
@@ -88,7 +90,7 @@ ALLOWED = {
     "tuning": {"analysis", "batch", "corpus", "errors", "pipeline"},
     "cli": {
         *{"analysis", "corpus", "distributed", "errors", "migration"},
-        *{"training_config", "tuning"},
+        *{"recipe", "training_config", "tuning"},
     },
 }
 WITHOUT_TORCH = [

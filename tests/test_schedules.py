@@ -3,10 +3,11 @@
 from itertools import islice
 
 import pytest
-from spacy.util import registry
+from spacy.util import load_model_from_config, registry
 from thinc.api import Adam, Config
 
-from spacy_spanner.schedules import inverse_time
+from spacy_spanner.schedules import inverse_time, warmup_decay
+from spacy_spanner.training_config import complete, join_config
 
 
 def test_inverse_time_by_the_formula():
@@ -47,3 +48,21 @@ def test_config_names_the_schedule():
 def test_epoch_without_steps_is_refused():
     with pytest.raises(ValueError, match="steps_per_epoch = 0"):
         inverse_time(0.01, 0)
+
+
+def test_rate_rises_and_falls():
+    rates = list(islice(warmup_decay(1.0, 20, 0.2), 24))
+    assert rates[:4] == [0.25, 0.5, 0.75, 1.0]
+    assert rates[4:20] == [(20 - step) / 16 for step in range(4, 20)]
+    assert rates[20:] == [0.0] * 4
+    assert list(islice(warmup_decay(1.0, 1, 0.0), 2)) == [1.0, 0.0]
+
+
+def test_rate_is_constant_where_spacy_does_not_fill_in_variables():
+    """`nlp.create_optimizer()` takes the config as it is written."""
+    config = join_config("seq_ner", "hash")
+    nlp = load_model_from_config(complete(config))
+    optimizer = nlp.create_optimizer()
+    for _ in range(3):
+        optimizer.step_schedules()
+    assert optimizer.learn_rate == 0.002

@@ -18,14 +18,14 @@ TRANSFORMERS = [
     pytest.param("huggingface", marks=pytest.mark.huggingface),
     pytest.param("transformer", marks=pytest.mark.spacy_transformers),
 ]
-ENCODERS = ["hash", *TRANSFORMERS]
+ENCODERS = ["hash", "lstm", *TRANSFORMERS]
 
 
 def shared_nlp(encoder, factory="global_pointer"):
     """A pipeline as our configs make it: the encoder is a component, the head listens."""
     fix_random_seed(0)
     config = join_config(factory, encoder, transformer=str(FOLDER))
-    rate = 0.001 if encoder == "hash" else 1e-4
+    rate = {"hash": 0.001, "lstm": 0.01}.get(encoder, 1e-4)
     config["training"]["optimizer"] = {"@optimizers": "Adam.v1", "learn_rate": rate}
     return spacy.util.load_model_from_config(complete(config))
 

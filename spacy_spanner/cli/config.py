@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING, List, Optional
 
 import typer
 from wasabi import msg
@@ -16,13 +16,33 @@ if TYPE_CHECKING:
 def config_cli(
     system: str = typer.Argument(
         ...,
-        help="The system, such as global_pointer; or ner, spancat (spaCy's own, for comparison)",
+        help="The system, such as global_pointer; auto, which takes one that suits --corpus; or ner, "
+        "spancat (spaCy's own, for comparison)",
     ),
-    encoder: str = typer.Option(
-        "hash",
+    encoder: Optional[str] = typer.Option(
+        None,
         "--encoder",
         "-e",
-        help="hash, vectors, huggingface, transformer (spacy-transformers), tuned or tuned_intnet",
+        help="hash, vectors, lstm, huggingface, transformer (spacy-transformers), tuned or "
+        "tuned_intnet  [hash; of auto: its choice]",
+    ),
+    corpus: Optional[Path] = typer.Option(
+        None,
+        "--corpus",
+        "-c",
+        help="Training data (.spacy) that the steps should suit",
+        exists=True,
+    ),
+    optimize: str = typer.Option(
+        "efficiency", "--optimize", help="efficiency, or accuracy: a larger, slower small encoder"
+    ),
+    vectors: Optional[str] = typer.Option(
+        None, "--vectors", help="Name or folder of a pipeline with static vectors"
+    ),
+    no_fit: bool = typer.Option(
+        False,
+        "--no-fit",
+        help="Do not fit threshold and confidences on the development data when training saves",
     ),
     lang: str = typer.Option("en", "--lang", "-l", help="Language code"),
     output: Optional[str] = typer.Option(
@@ -48,20 +68,46 @@ def config_cli(
     force: bool = typer.Option(False, "--force", "-F", help="Overwrite an existing file"),
 ) -> None:
     """Write one complete config that `spacy train` takes as it is."""
+    from spacy.vocab import Vocab
+
     from ..corpus.convert import require_language
+    from ..corpus.docs import read_docs
+    from ..corpus.pairs import choose_output
+    from ..corpus.stats import Settings, corpus_stats
     from ..errors import Errors, UserError
+    from ..recipe import fit_to_corpus, recommend, widest
     from ..training_config import join_config, names
 
+    for name, value, choices in [
+        ("output", output, (None, "spans", "ents", "both")),
+        ("optimize", optimize, ("accuracy", "efficiency")),
+    ]:
+        if value not in choices:
+            known = ", ".join(filter(None, choices))
+            raise UserError(Errors.S104.format(option=name, value=value, choices=known))
+    if system == "auto" and corpus is None:
+        raise UserError(Errors.S241)
+    if str(output_file) != "-" and output_file.exists() and not force:
+        raise UserError(Errors.S111.format(path=output_file))
+    require_language(lang)
+    stats = None
+    if corpus is not None:
+        gold = choose_output(output or "auto", read_docs(corpus, Vocab()), spans_key=spans_key)
+        stats = corpus_stats(corpus, Settings(output=gold, spans_key=spans_key))
+    told: List[str] = []
+    if system == "auto":
+        assert stats is not None
+        choice = recommend(stats, vectors=vectors, transformer=transformer)
+        system, encoder, told = choice.system, encoder or choice.encoder, choice.reasons
+        # Where the gold is in a span group, flat entities are learned from it, too.
+        output = output or ("ents" if gold == "ents" else "both")
+    encoder = encoder or "hash"
     for value, kind in [(system, "systems"), (encoder, "encoders")]:
         if value not in names(kind):
             known = ", ".join(names(kind))
             raise UserError(Errors.S110.format(kind=kind[:-1], name=value, names=known))
-    if output not in (None, "spans", "ents", "both"):
-        choices = "spans, ents, both"
-        raise UserError(Errors.S104.format(option="output", value=output, choices=choices))
-    if str(output_file) != "-" and output_file.exists() and not force:
-        raise UserError(Errors.S111.format(path=output_file))
-    require_language(lang)
+    if max_width is None and stats is not None:
+        max_width = widest(system, stats)
     config = join_config(
         system,
         encoder,
@@ -71,18 +117,26 @@ def config_cli(
         max_width=max_width,
         transformer=transformer,
         mixed_precision=mixed_precision,
+        optimize=optimize,
+        vectors=vectors,
+        fit=not no_fit,
     )
+    if stats is not None:
+        length = fit_to_corpus(config, stats)
+        told.append(", ".join(f"{name} = {value}" for name, value in length.items()))
     config = completed(config, encoder)
     if str(output_file) == "-":
         print(config.to_str())
         return
+    for line in told:
+        msg.info(line)
     output_file.parent.mkdir(parents=True, exist_ok=True)
     config.to_disk(output_file)
     msg.good(f"Wrote {output_file}")
-    vectors = " --paths.vectors VECTORS" if encoder == "vectors" else ""
+    wanted = " --paths.vectors VECTORS" if encoder == "vectors" and vectors is None else ""
     print(
         f"python -m spacy train {output_file} --output training "
-        f"--paths.train train.spacy --paths.dev dev.spacy{vectors}"
+        f"--paths.train {corpus or 'train.spacy'} --paths.dev dev.spacy{wanted}"
     )
 
 

@@ -39,25 +39,17 @@ def thresholds_cli(
 
     from ..corpus.pairs import unpredicted_pairs
     from ..errors import Errors, UserError
-    from ..tuning.component import collect_candidates, find_pipe
-    from ..tuning.thresholds import tune
+    from ..tuning.component import find_pipe, fit_setting
 
     if in_place and (write or not Path(model).is_dir()):
         raise typer.BadParameter("--in-place needs the folder of a pipeline, and no --write")
     nlp = spacy.load(model)
     name, component = find_pipe(nlp, pipe)
-    candidates = collect_candidates(nlp, name, unpredicted_pairs(nlp, [str(dev)]))
+    pairs = unpredicted_pairs(nlp, [str(dev)])
+    options = {"per_label": per_label, "fit": temperature, "min_gold": min_gold}
+    candidates, settings = fit_setting(nlp, name, pairs, **options)
     if not candidates.n_gold:
         raise UserError(Errors.S112.format(path=dev, name=name))
-    settings = tune(
-        candidates,
-        component.thresholds(),
-        threshold=component.cfg["threshold"],
-        temperature=component.cfg["temperature"],
-        per_label=per_label,
-        fit=temperature,
-        min_gold=min_gold,
-    )
     print_settings(settings, list(component.labels), per_label=per_label)
     save_setting(nlp, name, settings[1], Path(model) if in_place else write)
 

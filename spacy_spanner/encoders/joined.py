@@ -27,11 +27,19 @@ from .torch_layer import Encoder, check_option, flatten, grad_mode, no_tokens, s
 
 
 class Join(nn.Module):
-    """Dropout on the joined vectors, then the BiLSTM."""
+    """Dropout on the joined vectors, then the BiLSTM, then dropout on its states."""
 
-    def __init__(self, *, width: int, lstm_width: Optional[int], lstm_layers: int, dropout: float):
+    def __init__(
+        self,
+        *,
+        width: int,
+        lstm_width: Optional[int],
+        lstm_layers: int,
+        dropout: float,
+        output_dropout: float,
+    ):
         super().__init__()
-        self.dropout = Dropout(dropout)
+        self.dropout, self.output_dropout = Dropout(dropout), Dropout(output_dropout)
         self.lstm = None
         if lstm_width is not None:
             self.lstm = PackedBiLSTM(
@@ -40,7 +48,7 @@ class Join(nn.Module):
 
     def forward(self, x: Tensor, lengths: numpy.ndarray) -> Tensor:  # (T, D) -> (T, nO)
         x = self.dropout(x)
-        return x if self.lstm is None else self.lstm(x, lengths)[0]
+        return self.output_dropout(x if self.lstm is None else self.lstm(x, lengths)[0])
 
 
 def forward(model: Encoder, docs: List[Doc], is_train: bool) -> Tuple[List[Floats2d], Callable]:
@@ -96,6 +104,7 @@ def build_joined_encoder(
     lstm_width: Optional[int] = None,
     lstm_layers: int = 1,
     dropout: float = 0.0,
+    output_dropout: float = 0.0,
     learn_rate_scale: float = 1.0,
 ) -> Model[List[Doc], List[Floats2d]]:
     """The vectors of all parts side by side; with `lstm_width`, the states of a BiLSTM over them.
@@ -104,12 +113,19 @@ def build_joined_encoder(
     lstm_width: Width of the BiLSTM's states, half of it in each direction. None: no BiLSTM.
     lstm_layers: Layers of the BiLSTM.
     dropout: On the joined vectors and between the layers of the BiLSTM.
+    output_dropout: On the result.
     learn_rate_scale: Of the BiLSTM alone; parts have their own.
     """
     check_option("JoinedEncoder", "parts", parts, len(parts) > 0, "there must be at least one")
     even = lstm_width is None or (lstm_width > 0 and lstm_width % 2 == 0)
     check_option("JoinedEncoder", "lstm_width", lstm_width, even, "it must be even and positive")
-    maker = partial(Join, lstm_width=lstm_width, lstm_layers=lstm_layers, dropout=dropout)
+    maker = partial(
+        Join,
+        lstm_width=lstm_width,
+        lstm_layers=lstm_layers,
+        dropout=dropout,
+        output_dropout=output_dropout,
+    )
     return Model(
         "JoinedEncoder",
         forward,

@@ -51,7 +51,8 @@ class TunedTable(nn.Module):
 class Lookup:
     """Remembers where the vector of each word is, for one static table and one word list."""
 
-    def __init__(self) -> None:
+    def __init__(self, cased: bool = False) -> None:
+        self.cased = cased
         self.source: Optional[Tuple[BaseVectors, Tensor]] = None
         self.extent: Tuple[Any, ...] = ()
         self.keys = numpy.zeros(0, dtype="int64")  # (V,)
@@ -59,7 +60,7 @@ class Lookup:
         self.static: List[str] = []
 
     def __reduce__(self) -> Tuple[Any, ...]:
-        return (Lookup, ())  # a copy, here or in another process, finds everything anew
+        return (Lookup, (self.cased,))  # a copy, here or in another process, finds everything anew
 
     def find(self, words: numpy.ndarray, vocab: Vocab, keys: Tensor) -> numpy.ndarray:
         """The codes of distinct words.  (U,)"""
@@ -80,7 +81,7 @@ class Lookup:
         return numpy.array([self.codes[word] for word in wanted], dtype="int64")
 
     def _add(self, words: List[int], vocab: Vocab) -> None:
-        forms = [vector_form(vocab.strings[word], vocab.vectors) for word in words]
+        forms = [vector_form(vocab.strings[word], vocab.vectors, self.cased) for word in words]
         rows = find_sorted(self.keys, form_keys([form for form, _ in forms])).tolist()
         for word, (form, is_static), row in zip(words, forms, rows, strict=True):
             if row >= 0:
@@ -92,14 +93,14 @@ class Lookup:
                 self.codes[word] = UNKNOWN
 
 
-def vector_form(text: str, vectors: BaseVectors) -> Tuple[str, bool]:
+def vector_form(text: str, vectors: BaseVectors, cased: bool = False) -> Tuple[str, bool]:
     """The form under which a word has its vector, and whether that is in the static table: the
-    lower-case form if the table has it, else with digits folded to 0, else as it is written; folded
-    lower-case where the table has none of them."""
+    lower-case form if the table has it, else with digits folded to 0, else as it is written, which
+    comes first where `cased`; folded lower-case where the table has none of them."""
     lower = text.lower()
     folded = DIGIT.sub("0", lower)
     if has_vectors(vectors):
-        for form in (lower, folded, text):
+        for form in (text, lower, folded) if cased else (lower, folded, text):
             if hash_string(form) in vectors:
                 return form, True
     return folded, False
@@ -154,6 +155,8 @@ def init(model: Encoder, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
     """Take the width of the pipeline's vectors; the words are learned later."""
     if X and has_vectors(X[0].vocab.vectors):
         model.attrs["static_width"] = X[0].vocab.vectors.shape[1]
+    elif X and "learn_words" not in model.attrs:
+        raise ValueError(Errors.S240)
     else:
         model.attrs["static_width"] = 0
     model.set_dim("nO", model.attrs["static_width"] or model.attrs["width"])
@@ -165,7 +168,7 @@ def learn_words(model: Encoder, docs: Iterable[Doc]) -> None:
     shim = shim_of(model)
     if not shim.is_built:
         return  # the component it belongs to will ask again when it is initialized itself
-    vocab, kept = count_forms(docs, model.attrs["min_count"])
+    vocab, kept = count_forms(docs, model.attrs["min_count"], model.attrs["lookup"].cased)
     if vocab is None:
         return
     keys = form_keys(list(kept))
@@ -182,7 +185,9 @@ def learn_words(model: Encoder, docs: Iterable[Doc]) -> None:
         shim.module.rows.index_copy_(0, to_device(positions, shim), static)
 
 
-def count_forms(docs: Iterable[Doc], min_count: int) -> Tuple[Optional[Vocab], Dict[str, bool]]:
+def count_forms(
+    docs: Iterable[Doc], min_count: int, cased: bool
+) -> Tuple[Optional[Vocab], Dict[str, bool]]:
     """The vocab, and the forms that get a row of their own: do they start from a static vector?"""
     counts: Counter = Counter()
     vocab: Optional[Vocab] = None
@@ -194,7 +199,7 @@ def count_forms(docs: Iterable[Doc], min_count: int) -> Tuple[Optional[Vocab], D
         return None, {}
     by_form: Counter = Counter()
     for word, times in counts.items():
-        by_form[vector_form(vocab.strings[word], vocab.vectors)] += times
+        by_form[vector_form(vocab.strings[word], vocab.vectors, cased)] += times
     return vocab, {
         form: is_static
         for (form, is_static), times in by_form.items()
@@ -206,6 +211,7 @@ def build_tuned_vectors(
     width: int = 100,
     tune: bool = True,
     min_count: int = 2,
+    cased: bool = False,
     dropout: float = 0.0,
     learn_rate_scale: float = 1.0,
 ) -> Model[List[Doc], List[Floats2d]]:
@@ -216,6 +222,8 @@ def build_tuned_vectors(
     tune: Without it, all static vectors stay as they are and only the unknown vector is learned.
     min_count: A training word without a static vector gets a row of its own if it occurs that
         often; rarer ones train the vector of unknown words.
+    cased: Look a word up as it is written first, for static vectors that have capitals; otherwise in
+        lower case first.
     dropout: On the token vectors.
     """
     model = word_layer(
@@ -225,7 +233,7 @@ def build_tuned_vectors(
         init=init,
         dropout=dropout,
         learn_rate_scale=learn_rate_scale,
-        attrs={"width": width, "min_count": min_count, "static_width": 0, "lookup": Lookup()},
+        attrs={"width": width, "min_count": min_count, "static_width": 0, "lookup": Lookup(cased)},
     )
     if tune:
         model.attrs["learn_words"] = learn_words

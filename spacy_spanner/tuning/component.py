@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import numpy
 from spacy.language import Language
@@ -16,7 +16,7 @@ from ..corpus.pairs import DocPair
 from ..errors import Errors
 from ..pipeline.component import SpanTablePipe
 from ..pipeline.outputs import calibrate
-from .thresholds import DIGITS, Candidates, ThresholdSetting
+from .thresholds import DIGITS, Candidates, ThresholdSetting, tune
 
 FLOOR = 0.005  # the lowest threshold that is tried
 
@@ -29,6 +29,19 @@ def find_pipe(nlp: Language, name: Optional[str]) -> Tuple[str, SpanTablePipe]:
     if name not in ours:
         raise ValueError(Errors.S030.format(name=name, names=", ".join(ours) or "none"))
     return name, ours[name]
+
+
+def fit_setting(
+    nlp: Language, name: str, pairs: Iterable[DocPair], **options: Any
+) -> Tuple[Candidates, List[ThresholdSetting]]:
+    """The current and the best setting of a component on these documents, and what they are from.
+
+    options: Those of `tune`.
+    """
+    _, pipe = find_pipe(nlp, name)
+    candidates = collect_candidates(nlp, name, pairs)
+    current = {key: pipe.cfg[key] for key in ("threshold", "temperature")}
+    return candidates, tune(candidates, pipe.thresholds(), **current, **options)
 
 
 def collect_candidates(nlp: Language, name: str, pairs: Iterable[DocPair]) -> Candidates:

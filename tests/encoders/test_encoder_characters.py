@@ -124,27 +124,47 @@ def test_groups_hold_each_word_once(sizes: List[int]):
 def test_packed_order_is_that_of_torch(sizes: List[int]):
     rows = torch.split(torch.arange(sum(sizes)), sizes)
     packed = torch.nn.utils.rnn.pack_sequence(list(rows), enforce_sorted=False)
-    order, batch_sizes, _ = packed_order(numpy.array(sizes))
+    order, turned, batch_sizes = packed_order(numpy.array(sizes))
     assert batch_sizes.tolist() == packed.batch_sizes.tolist()
     # Rows of one length may change places; each row keeps its own.
     ours = torch.nn.utils.rnn.PackedSequence(torch.from_numpy(order), packed.batch_sizes)
     padded, lengths = torch.nn.utils.rnn.pad_packed_sequence(ours, batch_first=True)
     found = {tuple(row[:n].tolist()) for row, n in zip(padded, lengths, strict=True)}
     assert found == {tuple(row.tolist()) for row in rows}
+    backwards = torch.nn.utils.rnn.PackedSequence(torch.from_numpy(turned), packed.batch_sizes)
+    padded, lengths = torch.nn.utils.rnn.pad_packed_sequence(backwards, batch_first=True)
+    found = {tuple(row[:n].flip(0).tolist()) for row, n in zip(padded, lengths, strict=True)}
+    assert found == {tuple(row.tolist()) for row in rows}
 
 
-def test_packed_bilstm_is_that_of_single_rows():
+@pytest.mark.parametrize("learns", [True, False])
+def test_packed_bilstm_is_that_of_single_rows(learns: bool):
     torch.manual_seed(0)
     lstm = PackedBiLSTM(width=3, hidden=2, layers=2)
     lengths = numpy.array([2, 5, 1, 5])
     x = torch.randn(13, 3)
-    states, last = lstm(x, lengths)
+    with torch.set_grad_enabled(learns):
+        states, last = lstm(x, lengths)
     for i, (row, found) in enumerate(
         zip(x.split(lengths.tolist()), states.split(lengths.tolist()), strict=True)
     ):
         alone, (h, _) = lstm.lstm(row[:, None])
         torch.testing.assert_close(found, alone[:, 0])
         torch.testing.assert_close(last[i], torch.cat([h[-2, 0], h[-1, 0]]))
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=5), st.integers(1, 2))
+def test_gradients_of_the_bilstm_are_those_of_torch(sizes: List[int], layers: int):
+    lstm = PackedBiLSTM(width=3, hidden=2, layers=layers).double()
+    x = torch.randn(sum(sizes), 3, dtype=torch.float64, requires_grad=True)
+    weights = torch.randn(sum(sizes), 4, dtype=torch.float64)
+    parameters = [x, *lstm.parameters()]
+    ours, theirs = (
+        torch.autograd.grad((weights * states).sum(), parameters)
+        for states in (lstm.learn(x, numpy.array(sizes)), lstm.run(x, numpy.array(sizes)))
+    )
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,10 @@ def test_changes_are_put_into_the_base():
 
 def test_vectors_is_hash_with_static_vectors():
     plain, vectors = read_overlay("encoders", "hash"), read_overlay("encoders", "vectors")
-    model = plain["components"]["tok2vec"]["model"]
-    model["embed"]["include_static_vectors"], model["encode"]["width"] = True, 128
+    model, own = plain["components"]["tok2vec"]["model"], vectors["components"]["tok2vec"]["model"]
+    assert own.pop("embed")["@architectures"] == "spacy-spanner.HashVectors.v1"
+    del model["embed"]
+    model["encode"]["width"] = 128
     assert vectors == plain
 
 

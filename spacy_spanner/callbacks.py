@@ -1,0 +1,89 @@
+"""Callbacks of a training config."""
+
+from __future__ import annotations
+
+from copy import copy, deepcopy
+from functools import partial
+from itertools import islice
+from typing import Any, Callable, Iterable, Optional
+
+from spacy.language import Language
+from spacy.training import Example
+from spacy.util import registry
+
+from .pipeline.base import TablePipe, show_words
+from .pipeline.component import SpanTablePipe
+
+Reader = Callable[[Language], Iterable[Example]]
+
+
+def make_learn_words() -> Callable[[Language], None]:
+    """For `[initialize.after_init]`: encoders whose vectors are tuned see the words of the training
+    corpus also where no component of this package, which would show them, is in the pipeline."""
+    return learn_words
+
+
+def learn_words(nlp: Language) -> None:
+    pipes = [pipe for _, pipe in nlp.pipeline]
+    read = corpus_reader(nlp, nlp.config["training"]["train_corpus"])
+    if read is not None and not any(isinstance(pipe, TablePipe) for pipe in pipes):
+        show_words(pipes, partial(read, nlp))
+
+
+def make_fit_thresholds(
+    corpus: str = "corpora.dev",
+    per_label: bool = False,
+    temperature: bool = True,
+    min_gold: int = 10,
+    limit: int = 2000,
+) -> Callable[[Language], Language]:
+    """For `[training.before_to_disk]`: what is saved has the threshold of the best F and the
+    temperature that calibrates its confidences; training goes on with the settings it had.
+
+    corpus: What they are fitted on: the development part, or another section of `[corpora]`.
+    per_label: Also a threshold for each label that has at least `min_gold` gold spans.
+    temperature: Calibrate confidences.
+    limit: Most documents to look at.
+    """
+
+    def fit(nlp: Language) -> Language:
+        from .tuning.component import fit_setting, write_setting
+
+        names = [name for name, pipe in nlp.pipeline if isinstance(pipe, SpanTablePipe)]
+        read = corpus_reader(nlp, corpus)
+        if not names or read is None:
+            return nlp
+        saved = copy_settings(nlp)
+        for name in names:
+            pairs = [(eg.predicted, eg.reference) for eg in islice(read(nlp), limit)]
+            options = {"per_label": per_label, "fit": temperature, "min_gold": min_gold}
+            candidates, settings = fit_setting(nlp, name, pairs, **options)
+            if candidates.n_gold:
+                write_setting(saved, name, settings[1])
+        return saved
+
+    return fit
+
+
+def corpus_reader(nlp: Language, corpus: str) -> Optional[Reader]:
+    """The reader of a section of `[corpora]`; None where it names no file, as where examples are
+    handed over."""
+    section, _, name = corpus.partition(".")
+    block = nlp.config.interpolate().get(section, {}).get(name, {})
+    return None if block.get("path") is None else registry.resolve({"read": block})["read"]
+
+
+def copy_settings(nlp: Language) -> Language:
+    """The same pipeline, in which settings of components of ours can be changed: models are shared."""
+    saved = copy(nlp)
+    saved._components = [(name, copy_pipe(pipe)) for name, pipe in nlp._components]
+    saved._pipe_configs = deepcopy(nlp._pipe_configs)
+    return saved
+
+
+def copy_pipe(pipe: Any) -> Any:
+    if not isinstance(pipe, SpanTablePipe):
+        return pipe
+    copied = copy(pipe)
+    copied.cfg = deepcopy(pipe.cfg)
+    return copied

@@ -1,0 +1,89 @@
+"""What a config takes from the corpus."""
+
+import pytest
+import spacy
+from spacy.tokens import Doc, DocBin
+from spacy.util import load_config
+from typer.testing import CliRunner
+
+from spacy_spanner.cli import spanner
+from spacy_spanner.corpus.stats import Stats
+from spacy_spanner.recipe import FEWEST, FLAT, MOST, NESTED, fit_to_corpus, recommend
+from spacy_spanner.training_config import join_config, names
+
+from .systems import make_examples
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    path = tmp_path / "train.spacy"
+    docs = [eg.reference for eg in make_examples(spacy.blank("en"))]
+    DocBin(docs=docs).to_disk(path)
+    return path
+
+
+@pytest.fixture
+def flat_corpus(tmp_path):
+    """Entities only, no span group."""
+    doc = Doc(spacy.blank("en").vocab, words=["a", "b"], ents=["O", "B-X"])
+    DocBin(docs=[doc] * 3).to_disk(tmp_path / "flat.spacy")
+    return tmp_path / "flat.spacy"
+
+
+def run(tmp_path, *arguments):
+    target = tmp_path / "config.cfg"
+    result = CliRunner().invoke(spanner, ["config", *map(str, arguments), "-F", "-o", str(target)])
+    assert result.exit_code == 0, result.output
+    return " ".join(result.output.split()), load_config(target).interpolate()
+
+
+@pytest.mark.parametrize("encoder", names("encoders"))
+@pytest.mark.parametrize("tokens", [0, 10_000, 100_000_000])
+def test_training_does_not_end_while_the_rate_rises(encoder, tokens):
+    config = join_config("global_pointer", encoder)
+    for fitted in (False, True):
+        if fitted:
+            fit_to_corpus(config, Stats(tokens=tokens))
+        training = config["training"]
+        rate = training["optimizer"]["learn_rate"]
+        assert rate["total_steps"] == "${training.max_steps}"
+        rising = rate["warmup"] * training["max_steps"]
+        assert rising < training["patience"] < training["max_steps"]
+        assert training["eval_frequency"] < training["patience"]
+    assert FEWEST <= training["max_steps"] <= MOST
+
+
+def test_auto_looks_at_nesting(tmp_path, corpus, flat_corpus):
+    told, config = run(tmp_path, "auto", "--corpus", corpus)
+    assert config["nlp"]["pipeline"] == ["tok2vec", NESTED] and f"{NESTED}: " in told
+    assert config["components"][NESTED]["output"] == "both"
+    told, config = run(tmp_path, "auto", "--corpus", flat_corpus, "--vectors", "somewhere")
+    assert config["nlp"]["pipeline"] == ["tok2vec", FLAT] and "somewhere" in told
+    assert config["components"][FLAT]["output"] == "ents"
+    assert config["initialize"]["vectors"] == "somewhere"
+    assert config["components"]["tok2vec"]["model"]["@architectures"].endswith("LSTMEncoder.v1")
+
+
+def test_a_transformer_is_taken_with_a_gpu_alone(monkeypatch):
+    monkeypatch.setattr("spacy_spanner.recipe.find_spec", lambda name: True)
+    for gpu, encoder in [(True, "huggingface"), (False, "lstm")]:
+        monkeypatch.setattr("spacy_spanner.recipe.has_torch_cuda_gpu", gpu)
+        monkeypatch.setattr("spacy_spanner.recipe.has_cupy_gpu", gpu)
+        assert recommend(Stats(), transformer="some-model").encoder == encoder
+        assert recommend(Stats()).encoder == "lstm"
+
+
+def test_auto_needs_a_corpus(tmp_path):
+    result = CliRunner().invoke(spanner, ["config", "auto", "-o", str(tmp_path / "config.cfg")])
+    assert result.exit_code == 1 and "--corpus" in result.output
+
+
+def test_options_reach_the_config(tmp_path, corpus):
+    small = run(tmp_path, "spancat", "-e", "lstm", "--no-fit", "--corpus", corpus)[1]
+    large = run(tmp_path, "spancat", "-e", "lstm", "--optimize", "accuracy")[1]
+    assert small["training"].get("before_to_disk") is None
+    assert large["training"]["before_to_disk"]["corpus"] == "corpora.dev"
+    assert small["components"]["spancat"]["suggester"]["max_size"] == 3  # the widest of the corpus
+    blocks = [config["components"]["tok2vec"]["model"] for config in (small, large)]
+    assert blocks[0]["width"] < blocks[1]["width"] and blocks[0]["layers"] < blocks[1]["layers"]
+    assert large["components"]["spancat"]["model"]["tok2vec"]["width"] == blocks[1]["width"]
