@@ -90,6 +90,8 @@ def execute(
     if budget.batch_words:
         config["training"]["batcher"]["size"] = budget.batch_words
     config["training"]["optimizer"]["learn_rate"]["initial_rate"] = run.learn_rate
+    # Thresholds fitted on the development part would be judged by the same part.
+    config["training"].pop("before_to_disk", None)
     config["training"]["logger"] = {"@loggers": "spacy.ConsoleLogger.v3", "console_output": False}
     clock = Clock(minutes)
     with TemporaryDirectory() as folder:
