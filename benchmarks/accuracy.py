@@ -28,7 +28,7 @@ from spacy_spanner.models.locate_and_label import LocateAndLabel
 from spacy_spanner.pipeline.component import SpanTablePipe
 from spacy_spanner.relations import doc_relations
 
-from .data import DATASETS, TRANSFORMERS, corpus, read_docs, width_of
+from .data import DATASETS, corpus, read_docs, width_of
 from .documents import FORMS, documents, running_text, to_predict
 from .systems import SYSTEMS, make_config
 
@@ -146,9 +146,9 @@ def remember_codecs() -> None:
 
 def set_learn_rate(config: Any, run: Run) -> None:
     optimizer = config["training"]["optimizer"]
-    if run.encoder in TRANSFORMERS:
-        optimizer["learn_rate"]["initial_rate"] = run.learn_rate
-        optimizer["learn_rate"]["warmup_steps"] = run.steps // 10
+    schedule = optimizer["learn_rate"]
+    if isinstance(schedule, dict):
+        schedule.update(initial_rate=run.learn_rate, warmup_steps=run.steps // 10)
     else:
         optimizer["learn_rate"] = run.learn_rate
 

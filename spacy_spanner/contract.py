@@ -37,13 +37,10 @@ class Sentences:
         self.lengths: List[int] = counts.tolist()
         self.per_row: List[int] = (starts & is_token).sum(1).tolist()
         self.mask = torch.from_numpy(inside).to(device)
+        self.first = first
+        self.number = torch.from_numpy(number).to(device)  # (B, L), undefined where padded
         # Padding points to some token, whose value is never read.
-        self._number = torch.from_numpy(number).to(device)  # (B, L)
         self._places = torch.from_numpy((first[:, None] + steps) * inside).to(device)  # (S, M)
-
-    def same(self) -> Tensor:
-        """Which pairs of tokens of a row are in the same sentence.  (B, L, L) bool"""
-        return self._number[:, :, None] == self._number[:, None, :]
 
     def split(self, values: Tensor) -> Tensor:
         """Values of tokens in rows, sentence by sentence.  (B, L, K) -> (S, M, K)"""
@@ -52,8 +49,8 @@ class Sentences:
 
     def spread(self, values: Tensor) -> Tensor:
         """Values of sentences, to each of their tokens.  (S, K) -> (B, L, K)"""
-        taken = values.index_select(0, self._number.flatten())
-        return taken.view(*self._number.shape, values.shape[1])
+        taken = values.index_select(0, self.number.flatten())
+        return taken.view(*self.number.shape, values.shape[1])
 
 
 class Tokens:

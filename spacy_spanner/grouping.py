@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Iterator
+from typing import Callable, Iterator
 
 import numpy
 
@@ -12,17 +12,28 @@ from .contract import SpanModule
 
 def group_rows(module: SpanModule, batch: SpanBatch) -> Iterator[numpy.ndarray]:
     """Row numbers in groups of like length, none of which needs more cells than the budget."""
+
+    def most_rows(longest: int) -> int:
+        return batch.max_cells // max(1, module.cells(longest, batch.max_width))
+
     lengths = batch.rows.table[:, END] - batch.rows.table[:, START]
+    yield from like_lengths(lengths, most_rows, lambda longest: padding_budget(module, longest))
+
+
+def like_lengths(
+    lengths: numpy.ndarray, most_rows: Callable[[int], int], padding: Callable[[int], int]
+) -> Iterator[numpy.ndarray]:
+    """Numbers of rows in groups, longest first. A group has no more rows than `most_rows`, and no
+    more padding than `padding`, of its longest row."""
     order = numpy.argsort(-lengths, kind="stable")
     first = 0
     while first < len(order):
         longest = int(lengths[order[first]])
-        n_rows = max(1, batch.max_cells // max(1, module.cells(longest, batch.max_width)))
+        group = order[first : first + max(1, most_rows(longest))]
         # A group ends early where all its padding would cost more than another group.
-        padding = (longest - lengths[order[first : first + n_rows]]).cumsum()
-        n_rows = int((padding <= padding_budget(module, longest)).sum())
-        yield order[first : first + n_rows]
-        first += n_rows
+        group = group[(longest - lengths[group]).cumsum() <= padding(longest)]
+        yield group
+        first += len(group)
 
 
 def padding_budget(module: SpanModule, longest: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Callable, Iterable, Optional
 
@@ -20,15 +21,22 @@ class JoinedCorpus:
 
     corpus: The examples one by one.
     max_tokens: Most tokens of a joined document.
+    alone: Share of the joined documents that also come alone, chosen anew in each epoch.
     """
 
-    def __init__(self, corpus: Callable[[Language], Iterable[Example]], *, max_tokens: int = 256):
+    def __init__(
+        self,
+        corpus: Callable[[Language], Iterable[Example]],
+        *,
+        max_tokens: int = 256,
+        alone: float = 1.0,
+    ):
         self.corpus = corpus
-        self.max_tokens = max_tokens
+        self.max_tokens, self.alone = max_tokens, alone
 
     def __call__(self, nlp: Language) -> Iterable[Example]:
         for run in neighbours(self.corpus(nlp), max_tokens=self.max_tokens):
-            yield from run
+            yield from (eg for eg in run if len(run) == 1 or random.random() < self.alone)
             if len(run) > 1:
                 yield join_examples(run)
 
@@ -40,11 +48,13 @@ def create_joined_corpus(
     limit: int = 0,
     augmenter: Optional[Callable] = None,
     max_tokens: int = 256,
+    alone: float = 1.0,
 ) -> JoinedCorpus:
     """`spacy.Corpus.v1` with joined documents beside the single ones; options as there, and
 
     max_tokens: Most tokens of a joined document; 0 for no joined documents.
+    alone: Share of the documents that also come alone, chosen anew in each epoch.
     """
     options = {"gold_preproc": gold_preproc, "max_length": max_length, "limit": limit}
     corpus = create_docbin_reader(path, augmenter=augmenter, **options)
-    return JoinedCorpus(corpus, max_tokens=max_tokens)
+    return JoinedCorpus(corpus, max_tokens=max_tokens, alone=alone)

@@ -45,6 +45,14 @@ def test_every_document_comes_alone_and_joined(tmp_path):
     assert not joined.predicted.ents and not joined.predicted.spans
 
 
+@pytest.mark.parametrize("alone,n_alone", [(0.0, 1), (1.0, 5)])
+def test_share_of_documents_that_also_come_alone(tmp_path, alone, n_alone):
+    """The last of five fits beside no neighbour, so it comes alone in any case."""
+    path = write(tmp_path / "a.spacy", [make_doc("Ada Lind left") for _ in range(5)])
+    sizes = [len(eg.predicted) for eg in read(path, max_tokens=7, alone=alone)]
+    assert sizes.count(6) == 2 and sizes.count(3) == n_alone
+
+
 def test_without_joining_it_is_spacys_own_reader(tmp_path):
     path = write(tmp_path / "a.spacy", [make_doc("Ada Lind left") for _ in range(3)])
     plain = [eg.reference.text for eg in Corpus(path)(NLP)]

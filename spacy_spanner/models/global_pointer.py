@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import Any, Literal, Mapping, Optional
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..contract import Cost, Decoded, Facts, Gold, SpanModule, Tokens
 from ..dropout import Dropout
 from ..spans.pair_table import PairTable
 from .builder import architecture
 from .cell_losses import binary_loss, multilabel_loss
-from .pointer_scorers import EfficientPairScorer, PairScorer, check_pointer, lecun_linear
+from .pointer_scorers import EfficientPairScorer, PairScorer, check_pointer, hidden_layer
 
 
 class GlobalPointer(SpanModule):
@@ -48,9 +48,7 @@ class GlobalPointer(SpanModule):
         """
         super().__init__(width=width, n_labels=n_labels)
         self.dropout = Dropout(dropout)
-        self.hidden: nn.Module = nn.Identity()
-        if hidden_width is not None:
-            self.hidden = nn.Sequential(lecun_linear(width, hidden_width), nn.GELU())
+        self.hidden = hidden_layer(width, hidden_width)
         self.scorer = (EfficientPairScorer if efficient else PairScorer)(
             width=hidden_width or width,
             n_labels=n_labels,

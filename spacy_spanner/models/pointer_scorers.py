@@ -38,12 +38,21 @@ class TokenPairScorer(nn.Module):
 class PairScorer(TokenPairScorer):
     """Global Pointer: one query and key for each label."""
 
-    def __init__(self, *, width: int, n_labels: int, head_size: int, use_rope: bool, scale: bool):
+    def __init__(
+        self,
+        *,
+        width: int,
+        n_labels: int,
+        head_size: int,
+        use_rope: bool,
+        scale: bool,
+        start_logit: float = START_LOGIT,
+    ):
         super().__init__()
         self.n_labels, self.head_size = n_labels, head_size
         self.use_rope, self.scale = use_rope, scale
         self.project = lecun_linear(width, n_labels * 2 * head_size)
-        self.bias = nn.Parameter(torch.full((n_labels,), START_LOGIT))
+        self.bias = nn.Parameter(torch.full((n_labels,), start_logit))
         # Over trained token vectors, products of fresh queries and keys would be far from zero.
         for parameter in self.project.parameters():
             mark(parameter, LabelAxis(size=2 * head_size), factor=0.1)
@@ -63,13 +72,22 @@ class EfficientPairScorer(TokenPairScorer):
     """Efficient Global Pointer: one query and key for all labels, with one term per label
     for each end of the pair, computed from the unrotated query and key (eq 7)."""
 
-    def __init__(self, *, width: int, n_labels: int, head_size: int, use_rope: bool, scale: bool):
+    def __init__(
+        self,
+        *,
+        width: int,
+        n_labels: int,
+        head_size: int,
+        use_rope: bool,
+        scale: bool,
+        start_logit: float = START_LOGIT,
+    ):
         super().__init__()
         self.head_size = head_size
         self.use_rope, self.scale = use_rope, scale
         self.project = lecun_linear(width, 2 * head_size)
         self.types = lecun_linear(2 * head_size, 2 * n_labels)
-        nn.init.constant_(self.types.bias, START_LOGIT)
+        nn.init.constant_(self.types.bias, start_logit)
         mark_layer(self.types, LabelAxis(blocks=2))
 
     def per_token(self, x: Tensor) -> Tensor:
@@ -106,6 +124,13 @@ def rotate(x: Tensor, size: float = 1.0) -> Tensor:
     turns = torch.polar(torch.full_like(angles, size), angles)
     turned = torch.view_as_complex(wide.unflatten(-1, (-1, 2)).contiguous()) * turns
     return torch.view_as_real(turned).flatten(-2).to(x.dtype)
+
+
+def hidden_layer(width: int, hidden_width: Optional[int]) -> nn.Module:
+    """A GELU layer below queries and keys, or none."""
+    if hidden_width is None:
+        return nn.Identity()
+    return nn.Sequential(lecun_linear(width, hidden_width), nn.GELU())
 
 
 def lecun_linear(n_in: int, n_out: int) -> nn.Linear:

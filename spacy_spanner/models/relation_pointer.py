@@ -1,13 +1,14 @@
 """Entities and relations by three Efficient Global Pointers (Su et al. 2022, Table 3: GPLinker).
 
-Axes: B rows, L tokens, D width, C entity labels, R relation labels, N spans, M relations, K links of
-starts, P pairs of spans.
+Axes: B rows, L tokens, D width, C entity labels, R relation labels, N spans or gold cells, K links of
+starts, P pairs of spans; S stretches of M tokens, in which links are looked for (see `link_blocks`).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
-from typing import Any, Mapping, Optional
+from typing import Any, Literal, Mapping, Optional
 
 import torch
 from torch import Tensor
@@ -18,7 +19,14 @@ from ..relations.bridge import Links, relation_table_model
 from .builder import architecture
 from .cell_losses import GoldCells, multilabel_loss
 from .global_pointer import GlobalPointer
-from .pointer_scorers import EfficientPairScorer, check_pointer
+from .link_blocks import LinkBlock, link_blocks
+from .pointer_scorers import (
+    START_LOGIT,
+    EfficientPairScorer,
+    PairScorer,
+    check_pointer,
+    hidden_layer,
+)
 
 
 class RelationPointer(SpanModule):
@@ -36,19 +44,39 @@ class RelationPointer(SpanModule):
         dropout: float = 0.0,
         sum_labels: bool = True,
         max_width: Optional[int] = None,
+        hidden_width: Optional[int] = None,
+        links: Literal["efficient", "full"] = "efficient",
+        link_rope: bool = False,
+        start_logit: float = START_LOGIT,
     ):
         """
         head_size: Width of queries and keys; even where `use_rope` is set.
-        use_rope: Rotary position embedding in the entity head; links have none.
+        use_rope: Rotary position embedding in the entity head.
         dropout: Of the token vectors that all three heads read.
         sum_labels: Sum each of the three losses over its labels, as in the authors' code; otherwise
             take the mean.
         max_width: Widest entity to look at; null for no other bound than the component's.
+        hidden_width: Width of a GELU layer below queries and keys, one for entities and one for
+            links; null for none, as in the paper. Small encoders need one.
+        links: "efficient" has one query and key for all relation labels, as in the paper; "full" has
+            one for each, which finds more where there are few labels.
+        link_rope: Rotary position embedding in the links, so that they depend on the distance.
+        start_logit: Score of links before training. Almost no pair is linked, so it is low; nearer to
+            0, links are found earlier in training, and more false ones.
         """
         super().__init__(width=width, n_labels=n_labels)
         self.n_relations, self.sum_labels = n_relations, sum_labels
         self.dropout = Dropout(dropout)
-        scorer = partial(EfficientPairScorer, head_size=head_size, scale=True)
+        self.hidden = hidden_layer(width, hidden_width)
+        scorer = partial(
+            {"efficient": EfficientPairScorer, "full": PairScorer}[links],
+            width=hidden_width or width,
+            n_labels=n_relations,
+            head_size=head_size,
+            scale=True,
+            use_rope=link_rope,
+            start_logit=start_logit,
+        )
         self.entities: Optional[GlobalPointer] = None
         if n_labels:
             self.entities = GlobalPointer(
@@ -58,38 +86,51 @@ class RelationPointer(SpanModule):
                 head_size=head_size,
                 use_rope=use_rope,
                 max_width=max_width,
+                hidden_width=hidden_width,
             )
-        self.starts = scorer(width=width, n_labels=n_relations, use_rope=False)
-        self.ends = scorer(width=width, n_labels=n_relations, use_rope=False)
+        self.starts, self.ends = scorer(), scorer()
 
     @classmethod
     def facts(cls, options: Mapping[str, Any]) -> Facts:
-        check_pointer(cls.__name__, options)
+        check_pointer(
+            cls.__name__, {**options, "use_rope": options["use_rope"] or options["link_rope"]}
+        )
         return Facts(max_width=options["max_width"])
 
     def encode(self, tokens: Tokens) -> Tokens:
         return tokens.with_states(self.dropout(tokens.x))
 
     def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
-        """The sum of the losses of the three heads."""
-        assert gold.relations is not None
-        row, head_start, head_end, tail_start, tail_end, label = gold.relations.unbind(1)
-        pairs = encoded.mask[:, :, None] & encoded.mask[:, None, :]  # (B, L, L)
-        if encoded.sentences is not None:
-            pairs = pairs & encoded.sentences.same()
-        cells = partial(link_cells, pairs, self.n_relations, row, label)
-        candidates = pairs
-        if gold.known is not None:
-            candidates = pairs & gold.known[:, :, None] & gold.known[:, None, :]
-        link_loss = partial(
-            multilabel_loss, candidates=candidates[:, None], sum_labels=self.sum_labels
-        )
-        loss = link_loss(self.starts(encoded.x), cells(head_start, tail_start))
-        loss = loss + link_loss(self.ends(encoded.x), cells(head_end - 1, tail_end - 1))
+        """The sum of the losses of the three heads. Those of links are means over the stretches in
+        which links are looked for, so that joining sentences to rows does not change them."""
+        blocks = link_blocks(encoded)
+        n_stretches = sum(len(block.row) for block in blocks)
+        loss = encoded.x.new_zeros(())
+        for block in blocks:
+            loss = loss + self.link_loss(block, encoded.x, gold) * (len(block.row) / n_stretches)
         if self.entities is None:
             return loss
         share = self.n_labels if self.sum_labels else 1  # the entity head takes the mean
         return loss + share * self.entities.loss(encoded, gold)
+
+    def link_loss(self, block: LinkBlock, x: Tensor, gold: Gold) -> Tensor:
+        assert gold.relations is not None
+        row, head_start, head_end, tail_start, tail_end, label = gold.relations.unbind(1)
+        candidates = block.pairs  # (S, M, M)
+        if gold.known is not None:
+            known = block.take(gold.known)  # (S, M)
+            candidates = candidates & known[:, :, None] & known[:, None, :]
+        x = self.hidden(block.take(x))  # (S, M, D)
+        loss = x.new_zeros(())
+        ends = [(self.starts, head_start, tail_start), (self.ends, head_end - 1, tail_end - 1)]
+        for scorer, head, tail in ends:
+            logits = scorer(x)  # (S, R, M, M)
+            number, first, second, inside = block.place(row, head, tail)
+            cells = once(GoldCells(number, label, first, second, inside), logits)
+            loss = loss + multilabel_loss(
+                logits, cells, candidates[:, None], sum_labels=self.sum_labels
+            )
+        return loss
 
     def decode(self, encoded: Tokens, thresholds: Tensor) -> Decoded:
         """The entities; `link` finds the relations between them."""
@@ -100,20 +141,34 @@ class RelationPointer(SpanModule):
     def link(self, encoded: Tokens, spans: Tensor, thresholds: Tensor) -> Links:
         """Relations between spans (N, 3) of the same row: a label holds for a pair if the link of
         the starts and the link of the ends are both over its threshold (R,). The score of a
-        relation is the smaller of the two probabilities.
+        relation is the smaller of the two probabilities."""
+        found = [empty_links(encoded.x)]
+        for block in link_blocks(encoded):
+            number, start, last, inside = block.place(spans[:, 0], spans[:, 1], spans[:, 2] - 1)
+            own = torch.stack([number, start, last + 1], dim=1)[inside].unique(dim=0)  # (n, 3)
+            links = self.link_block(block, self.hidden(block.take(encoded.x)), own, thresholds)
+            at = links.relations[:, 0]
+            table = links.relations.clone()
+            table[:, 0] = block.row[at]
+            table[:, 1:5] += block.first[at][:, None]
+            found.append(Links(table, links.scores))
+        return Links(
+            torch.cat([links.relations for links in found]),
+            torch.cat([links.scores for links in found]),
+        )
 
-        Goes from the linked starts to the spans that begin there: there are few of them, while the
-        pairs of all spans can be very many. Spans must be sorted by row and start, each once."""
-        rows, length = encoded.mask.shape
-        place = spans[:, 0] * length + spans[:, 1]  # (N,): the cell of (B, L) where a span starts
-        count = place.bincount(minlength=rows * length)  # (B L,)
-        first = count.cumsum(0) - count  # (B L,): the first span of each cell
-        begins = (count > 0).view(rows, 1, length)  # (B, 1, L)
-        starts = self.starts(encoded.x)  # (B, R, L, L)
+    def link_block(self, block: LinkBlock, x: Tensor, spans: Tensor, thresholds: Tensor) -> Links:
+        """The relations inside the stretches of a block (S, M, D). Goes from the linked starts to
+        the spans that begin there: there are few of them, while the pairs of all spans can be very
+        many. Spans must be sorted by stretch and start, each once."""
+        stretches, length = block.mask.shape
+        place = spans[:, 0] * length + spans[:, 1]  # (N,): the cell of (S, M) where a span starts
+        count = place.bincount(minlength=stretches * length)  # (S M,)
+        first = count.cumsum(0) - count  # (S M,): the first span of each cell
+        begins = (count > 0).view(stretches, 1, length)  # (S, 1, M)
+        starts = self.starts(x)  # (S, R, M, M)
         over = starts > torch.logit(thresholds)[:, None, None]
         over = over & begins[:, :, :, None] & begins[:, :, None, :]
-        if encoded.sentences is not None:
-            over = over & encoded.sentences.same()[:, None]
         row, label, i, j = over.nonzero(as_tuple=True)  # (K,) each
         n_heads, n_tails = count[row * length + i], count[row * length + j]  # (K,)
         n_pairs = n_heads * n_tails  # (K,)
@@ -121,7 +176,7 @@ class RelationPointer(SpanModule):
         number = torch.arange(len(link), device=row.device) - (n_pairs.cumsum(0) - n_pairs)[link]
         head = spans[first[row * length + i][link] + number // n_tails[link]]  # (P, 3)
         tail = spans[first[row * length + j][link] + number % n_tails[link]]  # (P, 3)
-        ends = self.ends(encoded.x)[row[link], label[link], head[:, 2] - 1, tail[:, 2] - 1]  # (P,)
+        ends = self.ends(x)[row[link], label[link], head[:, 2] - 1, tail[:, 2] - 1]  # (P,)
         keep = (ends > torch.logit(thresholds)[label[link]]).nonzero()[:, 0]
         table = torch.column_stack([head, tail[:, 1:], label[link]])  # (P, 6)
         logits = torch.minimum(starts[row, label, i, j][link], ends)  # (P,)
@@ -132,18 +187,18 @@ class RelationPointer(SpanModule):
         return entities + 2 * self.n_relations * length * length
 
 
-def link_cells(
-    pairs: Tensor, labels: int, row: Tensor, label: Tensor, first: Tensor, second: Tensor
-) -> GoldCells:
-    """Gold cells of a link table (B, R, L, L), each counted once: relations of different spans
-    may begin, or end, at the same two tokens. Those outside the `pairs` (B, L, L) that may be
-    linked do not count."""
-    _, length, columns = pairs.shape
-    key = ((row * labels + label) * length + first) * columns + second  # (M,)
+def once(cells: GoldCells, table: Tensor) -> GoldCells:
+    """Each cell counted once: relations of different spans may begin, or end, at the same two
+    tokens."""
+    key = torch.where(cells.inside, cells.index(table), -1)  # (N,)
     order = key.argsort()
-    again = torch.diff(key[order], prepend=key.new_full((1,), -1)) == 0  # (M,)
-    once = torch.zeros_like(again).scatter(0, order, ~again)
-    return GoldCells(row, label, first, second, once & pairs[row, first, second])
+    again = torch.diff(key[order], prepend=key.new_full((1,), -1)) == 0  # (N,)
+    return replace(cells, inside=torch.zeros_like(again).scatter(0, order, ~again))
+
+
+def empty_links(like: Tensor) -> Links:
+    relations = torch.zeros((0, 6), dtype=torch.int64, device=like.device)
+    return Links(relations, like.new_zeros(0))
 
 
 build_relation_pointer = architecture(RelationPointer, build=relation_table_model)

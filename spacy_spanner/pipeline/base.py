@@ -66,7 +66,7 @@ class TablePipe(TrainablePipe):
         window: Most tokens that are scored as one row.
         overlap: Tokens that rows share where a document without sentence boundaries is cut.
         pack_sentences: Join sentences into rows; otherwise each sentence is a row.
-        join_training: Share of the documents of a training batch that are joined to rows of up to
+        join_training: Share of the training batches whose documents are joined to rows of up to
             `window` tokens, as sentences of a long document are in prediction; 0 for none.
         width_factor: Widest span to look for and, of relations, longest way from one end to the other,
             in multiples of the largest in the training data; None for no bound.
@@ -175,7 +175,8 @@ class TablePipe(TrainablePipe):
             return losses
         set_dropout_rate(self.model, drop)
         counts = self.new_counts()
-        batch = self._gold_batch(examples, counts, join=self.cfg["join_training"])
+        join = numpy.random.random() < self.cfg["join_training"]
+        batch = self._gold_batch(examples, counts, join=join)
         loss, backprop = self.model.begin_update(batch)
         self._report(counts)
         backprop(loss)
@@ -240,16 +241,17 @@ class TablePipe(TrainablePipe):
             self._gold_batch([example], counts)
         self._report(counts)
 
-    def _gold_batch(self, examples: List[Example], counts: Any, *, join: float = 0.0) -> SpanBatch:
+    def _gold_batch(self, examples: List[Example], counts: Any, *, join: bool = False) -> SpanBatch:
         """The batch of a training step; rows of documents without annotation are left out.
 
-        join: Share of the documents that are joined to longer rows.
+        join: Join the documents to longer rows.
         """
         golds = self._read_gold(examples, counts)
         cfg = self.cfg
         docs = [eg.predicted for eg in examples]
         annotated = numpy.array([gold is not None for gold in golds], dtype=bool)
-        rows = self._rows(docs, cfg["window"], cfg["overlap"], join=join * annotated)
+        sizes, marked = {"window": cfg["window"], "overlap": cfg["overlap"]}, self._marked(examples)
+        rows = self._rows(docs, sizes, marked=marked, joined=annotated & join)
         doc, _ = rows.locate(rows.table[:, START])
         rows = rows.keep(annotated[doc])
         gold = self._row_gold(golds, rows, counts)
@@ -263,7 +265,7 @@ class TablePipe(TrainablePipe):
         if self.cfg["seen"] is None and self.model.has_dim("nI"):
             self._warn("seen", Warnings.SW06.format(name=self.name, width=self._max_width()))
         sizes = row_sizes(self.cfg, self._max_width())
-        return self._batch(docs, self._rows(docs, **sizes))
+        return self._batch(docs, self._rows(docs, sizes, marked=docs))
 
     def _batch(self, docs: List[Doc], rows: Rows, gold: Optional[RowGold] = None) -> SpanBatch:
         cfg = self.cfg
@@ -277,15 +279,21 @@ class TablePipe(TrainablePipe):
             gold=gold,
         )
 
-    def _rows(self, docs: List[Doc], window: int, overlap: int, join: Any = 0.0) -> Rows:
-        return cut_rows(
-            docs,
-            window=window,
-            overlap=overlap,
-            pack=self.cfg["pack_sentences"],
-            join_share=join,
-            sentences=self.model.attrs["needs_sentences"],
-        )
+    def _marked(self, examples: List[Example]) -> List[Doc]:
+        """The documents that tell where sentences begin in training: as in prediction, the texts."""
+        return [eg.predicted for eg in examples]
+
+    def _rows(
+        self,
+        docs: List[Doc],
+        sizes: Dict[str, int],
+        *,
+        marked: List[Doc],
+        joined: Optional[numpy.ndarray] = None,
+    ) -> Rows:
+        needed = self.model.attrs["needs_sentences"]
+        pack = self.cfg["pack_sentences"]
+        return cut_rows(docs, **sizes, pack=pack, joined=joined, marked=marked if needed else None)
 
     def _max_width(self) -> Optional[int]:
         """The widest span to look for."""

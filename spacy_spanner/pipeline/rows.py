@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Iterator, List, Sequence, Tuple, Union
+from typing import Iterator, List, Optional, Sequence, Tuple
 
 import numpy
 from spacy.tokens import Doc
@@ -19,8 +19,8 @@ def cut_rows(
     window: int,
     overlap: int,
     pack: bool,
-    join_share: Union[float, numpy.ndarray] = 0.0,
-    sentences: bool = False,
+    joined: Optional[numpy.ndarray] = None,
+    marked: Optional[Sequence[Doc]] = None,
 ) -> Rows:
     """The rows of a batch of documents; those without tokens have none.
 
@@ -28,14 +28,14 @@ def cut_rows(
     overlap: Tokens that consecutive windows share where a text without a sentence boundary has to be
         cut. Any span of up to three quarters of it is held whole by the row that owns its start.
     pack: Put as many whole sentences into a row as fit; otherwise each sentence is a row.
-    join_share: Chance of each document, or of each by itself (D,), to be joined to others in a row
-        of up to `window` tokens: in training, so that rows are as long as those of prediction.
-    sentences: Also say where sentences begin.
+    joined: Documents (D,) that are joined to rows of up to `window` tokens: in training, so that rows
+        are as long as those of prediction.
+    marked: Documents of the same tokens, from which to read where sentences begin; None for rows
+        that need not know.
     """
     lengths = numpy.array([len(doc) for doc in docs], dtype="int64")
-    joined = numpy.zeros(len(docs), dtype=bool)
-    if numpy.any(join_share):
-        joined = numpy.random.random(len(docs)) < join_share
+    if joined is None:
+        joined = numpy.zeros(len(docs), dtype=bool)
     order = numpy.argsort(~joined, kind="stable")  # documents to be joined stand first
     starts = lengths[order].cumsum() - lengths[order]  # (D,) by place
     table = [
@@ -47,8 +47,8 @@ def cut_rows(
     rows = Rows(lengths, order, numpy.array(table, dtype="int64").reshape(-1, 4))
     if joined.any():
         rows.table = join_rows(rows.table, end=int(lengths[joined].sum()), window=window)
-    if sentences:
-        rows.sentence_starts = sentence_starts([docs[i] for i in order])
+    if marked is not None:
+        rows.sentence_starts = sentence_starts([marked[i] for i in order])
     return rows
 
 

@@ -15,8 +15,10 @@ from thinc.api import Model
 from ..batch import RelationPrediction, RowGold, Rows, SpanBatch, SpanPrediction
 from ..errors import Errors, Rule, Warnings
 from ..pipeline.base import OUTPUTS, PROBABILITY, TablePipe, reasons_of
+from ..pipeline.gold import same_tokens
 from ..pipeline.outputs import flatten_prediction, write_ents, write_spans
 from ..pipeline.seen import within_sentences
+from ..pipeline.sentences import marked_starts
 from ..pipeline.settings import Setting
 from .gold import (
     Lost,
@@ -213,6 +215,16 @@ class RelationPipe(TablePipe):
         if not within_sentences(self.cfg["seen"]):
             rows.sentence_starts = None
         return super()._batch(docs, rows, gold)
+
+    def _marked(self, examples: List[Example]) -> List[Doc]:
+        """As annotated or, in half of the batches, as in prediction: which pairs are negative depends on
+        it, and texts come with and without sentence boundaries."""
+        if numpy.random.random() < 0.5:
+            return super()._marked(examples)
+        return [
+            eg.reference if marked_starts(eg.reference) and same_tokens(eg) else eg.predicted
+            for eg in examples
+        ]
 
     def _read_gold(self, examples: List[Example], counts: Lost) -> List[Optional[RelationGold]]:
         numbers = {self.vocab.strings[label]: number for number, label in enumerate(self.labels)}

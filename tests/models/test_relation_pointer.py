@@ -171,29 +171,74 @@ def test_loss_is_the_sum_of_three(n_labels, sum_labels):
     assert got.item() == pytest.approx(expected, abs=1e-4)
 
 
-def test_links_inside_sentences_are_all_that_count():
-    module, tokens = make(n_labels=0), make_tokens(LENGTHS, D)
-    inside = with_sentences(tokens, [(0, 2), (0, 3)])
-    sentence = {0: [0, 0, 1, 2, 2], **{row: [0] * 5 for row in (1, 2, 3)}}
-    pairs = tokens.mask[:, :, None] & tokens.mask[:, None, :]
-    for row, numbers in sentence.items():
-        for i, j in product(range(5), repeat=2):
-            pairs[row, i, j] &= numbers[i] == numbers[j]
-    starts = {(r[0], r[5], r[1], r[3]) for r in RELATIONS}
-    ends = {(r[0], r[5], r[2] - 1, r[4] - 1) for r in RELATIONS}
-    expected, n_outside = 0.0, 0
-    for logits, gold in [(module.starts(tokens.x), starts), (module.ends(tokens.x), ends)]:
-        held = {cell for cell in gold if pairs[cell[0], cell[2], cell[3]]}
-        n_outside += len(gold) - len(held)
-        expected += slow_loss(logits, pairs, held, sum_labels=True)
-    assert n_outside > 0
-    got = module(inside, make_relation_gold(spans=[]))
-    assert got.item() == pytest.approx(expected, abs=1e-4)
-    spans = torch.tensor([(0, i, i + 1) for i in range(5)])
-    links = module.eval().link(inside, spans, torch.zeros(R)).relations
-    assert {(i, j) for _, i, _, j, _, _ in links.tolist()} == {
-        (i, j) for i in range(5) for j in range(5) if sentence[0][i] == sentence[0][j]
-    }
+SENTENCES = {0: [0, 0, 1, 2, 2], 3: [0, 0, 0, 1]}  # of the tokens of rows that have several
+
+
+def sentences_alone():
+    """The same tokens with a row for each sentence, and where each of these was."""
+    tokens = make_tokens(LENGTHS, D)
+    places = []
+    for row, length in enumerate(LENGTHS):
+        numbers = SENTENCES.get(row, [0] * length)
+        for number in sorted(set(numbers)):
+            inside = [i for i in range(length) if numbers[i] == number]
+            places.append((row, inside[0], inside[-1] + 1))
+    lengths = [end - start for _, start, end in places]
+    alone = make_tokens(lengths, D)
+    for i, (row, start, end) in enumerate(places):
+        alone.x[i, : end - start] = tokens.x[row, start:end]
+    return with_sentences(tokens, [(0, 2), (0, 3), (3, 3)]), alone, places
+
+
+@pytest.mark.parametrize("known", [None, torch.ones((4, 5), dtype=torch.bool)])
+def test_loss_of_links_does_not_depend_on_how_sentences_are_joined(known):
+    inside, alone, places = sentences_alone()
+    module = make(n_labels=0)
+    apart, kept = [], []
+    if known is not None:
+        known[0, 4] = known[3, 1] = False
+    for number, (row, start, end) in enumerate(places):
+        for relation in RELATIONS:
+            if relation[0] == row and start <= min(relation[1:5]) and max(relation[1:5]) <= end:
+                apart.append((number, *(p - start for p in relation[1:5]), relation[5]))
+                kept.append(relation)
+    assert 0 < len(kept) < len(RELATIONS)
+    known_alone = None
+    if known is not None:
+        known_alone = torch.ones(tuple(alone.mask.shape), dtype=torch.bool)
+        for number, (row, start, end) in enumerate(places):
+            known_alone[number, : end - start] = known[row, start:end]
+    expected = module(alone, make_relation_gold(apart, [], known_alone))
+    got = module(inside, make_relation_gold(kept, [], known))
+    assert got.item() == pytest.approx(expected.item(), abs=1e-5)
+
+
+def test_a_link_across_sentences_counts_only_for_the_ends_that_share_one():
+    inside, _, _ = sentences_alone()
+    module = make(n_labels=0)
+    nothing = module(inside, make_relation_gold([], []))
+    across = module(inside, make_relation_gold([(0, 0, 1, 3, 4, 1)], []))
+    assert across.item() == pytest.approx(nothing.item(), abs=1e-6)
+    starts = module(inside, make_relation_gold([(0, 0, 2, 1, 5, 1)], []))
+    assert starts.item() != pytest.approx(nothing.item(), abs=1e-3)
+
+
+def test_links_are_found_inside_sentences():
+    inside, alone, places = sentences_alone()
+    module = make().eval()
+    spans = torch.tensor(all_spans(LENGTHS))
+    expected = []
+    for relation, score in zip(*vars(module.link(alone, own_spans(places), THRESHOLDS)).values()):
+        number, *ends, label = relation.tolist()
+        row, start, _ = places[number]
+        expected.append((row, *(p + start for p in ends), label, score.item()))
+    got = triples(module.link(inside, spans, THRESHOLDS))
+    assert [t[:6] for t in got] == [t[:6] for t in sorted(expected)] and got
+    assert [t[6] for t in got] == pytest.approx([t[6] for t in sorted(expected)], abs=1e-5)
+
+
+def own_spans(places):
+    return torch.tensor(all_spans([end - start for _, start, end in places]))
 
 
 def test_unknown_tokens_are_no_negatives():

@@ -132,7 +132,8 @@ def test_gold_of_rows_is_what_a_slow_loop_says(seed):
         if rng.random() < 0.5:
             known = numpy.array([rng.random() < 0.8 for _ in range(n)], dtype=bool)
         golds.append(DocGold(numpy.array(sorted(spans), dtype="int64").reshape(-1, 3), known))
-    rows = cut_rows(docs, window=16, overlap=8, pack=True, join_share=0.5)
+    joined = numpy.array([rng.random() < 0.5 for _ in docs], dtype=bool)
+    rows = cut_rows(docs, window=16, overlap=8, pack=True, joined=joined)
     counts = Counter()
     got = row_gold(golds, rows, flat=False, max_width=None, counts=counts)
     held, known, lost = [], [], 0

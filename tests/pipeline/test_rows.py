@@ -71,9 +71,9 @@ def test_number_of_rows(length, expected):
 @given(st.lists(st.integers(0, 30), max_size=12), st.floats(0, 1), st.integers(0, 9))
 @settings(max_examples=200, deadline=None)
 def test_joined_rows_own_every_token_once(lengths, share, seed):
-    numpy.random.seed(seed)
+    joined = numpy.random.default_rng(seed).random(len(lengths)) < share
     docs = [make_doc(n) for n in lengths]
-    rows = cut_rows(docs, window=20, overlap=8, pack=True, join_share=share)
+    rows = cut_rows(docs, window=20, overlap=8, pack=True, joined=joined)
     assert sorted(rows.order.tolist()) == list(range(len(docs)))
     owned = [i for a, b in rows.table[:, [OWN_START, OWN_END]] for i in range(a, b)]
     assert owned == list(range(sum(lengths)))
@@ -86,13 +86,13 @@ def test_joined_rows_own_every_token_once(lengths, share, seed):
 
 def test_documents_are_joined_as_far_as_they_fit():
     docs = [make_doc(n) for n in (5, 9, 0, 40, 6, 7, 3)]
-    rows = cut_rows(docs, window=20, overlap=8, pack=True, join_share=1.0)
+    rows = cut_rows(docs, window=20, overlap=8, pack=True, joined=numpy.ones(7, dtype=bool))
     sizes = [end - start for start, end in rows.table[:, [START, END]].tolist()]
     assert sizes == [14, 20, 20, 16, 16]  # 5 + 9; windows of 40 with an overlap; 6 + 7 + 3
-    apart = cut_rows(docs, window=20, overlap=8, pack=True, join_share=0.0)
+    apart = cut_rows(docs, window=20, overlap=8, pack=True)
     assert len(apart) == 5 + 3
-    chosen = numpy.array([1, 1, 0, 0, 0, 0, 0])
-    some = cut_rows(docs, window=20, overlap=8, pack=True, join_share=chosen)
+    chosen = numpy.array([1, 1, 0, 0, 0, 0, 0], dtype=bool)
+    some = cut_rows(docs, window=20, overlap=8, pack=True, joined=chosen)
     assert some.table[0].tolist() == [0, 14, 0, 14] and len(some) == 4 + 3
 
 
