@@ -2,9 +2,9 @@
 
     python -m benchmarks.added_labels --data DATA [--systems seq_ner ...] [--steps 500]
 
-One entity label of CoNLL04 (of relations, also a relation label) is hidden at first. The table has F of
-the other labels before, directly after `add_label`, and after more training with all labels, and F of the
-new label.
+One entity label of CoNLL04 (for relations, "Other" and a relation label) is hidden at first. The rows have
+F of the other labels before, directly after `add_label`, and after more training with all labels, and F of
+the new label.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from __future__ import annotations
 import argparse
 import json
 import random
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Set
+from typing import Any, Dict, Iterator, List, Optional, Set
 
 import torch
 from spacy.language import Language
@@ -28,8 +29,17 @@ from spacy_spanner.training_config import complete
 from .data import corpus, read_docs, width_of
 from .systems import make_config
 
-HIDDEN, HIDDEN_RELATION = "Other", "Live_In"
 RELATIONS = "relations"
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """The labels that are learned later. Where there is one of relations, those are measured."""
+
+    entity: str
+    relation: Optional[str] = None
+
+
 SYSTEMS = [
     *("global_pointer", "efficient_global_pointer", "locate_and_label", "seq_ner", "seq_ner_crf"),
     *("span_ner", "biaffine_ner", "bl_span_ner", "bl_seq_ner", "min", "hire", RELATIONS),
@@ -37,13 +47,13 @@ SYSTEMS = [
 BATCH, LEARN_RATE = 24, 0.001
 
 
-def hide(doc: Doc) -> Doc:
+def hide(doc: Doc, hidden: Hidden) -> Doc:
     """A copy of a document without what is to be learned later."""
     copied = doc.copy()
-    copied.spans["sc"] = [span for span in copied.spans["sc"] if span.label_ != HIDDEN]
-    copied.set_ents([ent for ent in copied.ents if ent.label_ != HIDDEN], default="outside")
-    kept = [r for r in get_relations(doc) or [] if r.label != HIDDEN_RELATION]
-    set_relations(copied, [r for r in kept if HIDDEN not in (r.head_label, r.tail_label)])
+    copied.spans["sc"] = [span for span in copied.spans["sc"] if span.label_ != hidden.entity]
+    copied.set_ents([ent for ent in copied.ents if ent.label_ != hidden.entity], default="outside")
+    kept = [r for r in get_relations(doc) or [] if r.label != hidden.relation]
+    set_relations(copied, [r for r in kept if hidden.entity not in (r.head_label, r.tail_label)])
     return copied
 
 
@@ -53,21 +63,20 @@ def blank(nlp: Language, gold: Doc) -> Doc:
     return Doc(nlp.vocab, words=[token.text for token in gold], spaces=spaces)
 
 
-def keys(doc: Doc, kind: str, *, new: bool) -> Set[tuple]:
+def keys(doc: Doc, hidden: Hidden, *, new: bool) -> Set[tuple]:
     """Entities or relations of the label that was hidden, or of all others."""
-    hidden = HIDDEN_RELATION if kind == RELATIONS else HIDDEN
-    if kind == RELATIONS:
+    if hidden.relation is not None:
         found = {tuple(relation)[:7] for relation in get_relations(doc) or []}
     else:
         found = {(ent.start, ent.end, ent.label_) for ent in doc.ents}
-    return {key for key in found if (key[-1] == hidden) == new}
+    return {key for key in found if (key[-1] == (hidden.relation or hidden.entity)) == new}
 
 
-def f_score(docs: List[Doc], golds: List[Doc], *, kind: str, new: bool) -> float:
+def f_score(docs: List[Doc], golds: List[Doc], hidden: Hidden, *, new: bool) -> float:
     """F in points."""
     right = total = 0
     for doc, gold in zip(docs, golds, strict=True):
-        found, wanted = keys(doc, kind, new=new), keys(gold, kind, new=new)
+        found, wanted = keys(doc, hidden, new=new), keys(gold, hidden, new=new)
         right += len(found & wanted)
         total += len(found) + len(wanted)
     return 200 * right / max(total, 1)
@@ -91,52 +100,60 @@ def train(nlp: Language, docs: List[Doc], optimizer: Any, steps: int, rate: floa
         nlp.update([Example(blank(nlp, gold), gold) for gold in batch], sgd=optimizer)
 
 
-def measure(system: str, data: Path, steps: int, more: int, seed: int) -> Dict[str, Any]:
+def measure(
+    system: str, data: Path, *, label: str, steps: int, more: int, seed: int
+) -> Dict[str, Any]:
     fix_random_seed(seed)
     torch.manual_seed(seed)
     golds = {part: read_docs(corpus("conll04", part, data), "en") for part in ("train", "dev")}
     width = width_of(golds["train"])
     config = make_config(system, "hash", lang="en", nested=False, max_width=width)
     nlp = load_model_from_config(complete(config))
-    kind = RELATIONS if system == RELATIONS else "entities"
+    hidden = Hidden("Other", "Live_In") if system == RELATIONS else Hidden(label)
 
     def predicted() -> List[Doc]:
         return list(nlp.pipe([blank(nlp, gold) for gold in golds["dev"]]))
 
-    first = [hide(doc) for doc in golds["train"]]
+    first = [hide(doc, hidden) for doc in golds["train"]]
     optimizer = nlp.initialize(lambda: [Example(blank(nlp, gold), gold) for gold in first])
     train(nlp, first, optimizer, steps, LEARN_RATE)
     before = predicted()
     pipe = nlp.get_pipe(nlp.pipe_names[-1])
-    pipe.add_label(HIDDEN)
-    if kind == RELATIONS:
-        pipe.add_relation_label(HIDDEN_RELATION)
+    pipe.add_label(hidden.entity)
+    if hidden.relation is not None:
+        pipe.add_relation_label(hidden.relation)
     after = predicted()
     pairs = zip(before, after, strict=True)
-    changed = sum(keys(a, kind, new=False) != keys(b, kind, new=False) for a, b in pairs)
+    changed = sum(keys(a, hidden, new=False) != keys(b, hidden, new=False) for a, b in pairs)
     train(nlp, golds["train"], nlp.resume_training(), more, LEARN_RATE / 2)
     last = predicted()
     scores = {
-        "before": f_score(before, golds["dev"], kind=kind, new=False),
-        "added": f_score(after, golds["dev"], kind=kind, new=False),
+        "before": f_score(before, golds["dev"], hidden, new=False),
+        "added": f_score(after, golds["dev"], hidden, new=False),
         "changed": changed,
-        "after": f_score(last, golds["dev"], kind=kind, new=False),
-        "new": f_score(last, golds["dev"], kind=kind, new=True),
+        "after": f_score(last, golds["dev"], hidden, new=False),
+        "new": f_score(last, golds["dev"], hidden, new=True),
     }
-    return {"system": system, "seed": seed, **{k: round(v, 2) for k, v in scores.items()}}
+    return {
+        "system": system,
+        "label": label,
+        "seed": seed,
+        **{k: round(v, 2) for k, v in scores.items()},
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--systems", nargs="+", default=SYSTEMS)
+    parser.add_argument("--label", default="Peop", help="the entity label that is added")
     parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--more", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     for system in args.systems:
-        row = measure(system, args.data, args.steps, args.more, args.seed)
-        print(json.dumps(row), flush=True)
+        options = {"label": args.label, "steps": args.steps, "more": args.more, "seed": args.seed}
+        print(json.dumps(measure(system, args.data, **options)), flush=True)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, cast
 
 import numpy
 import torch
@@ -120,7 +120,7 @@ def prepare(model: SpanTableModel, batch: SpanBatch) -> None:
     rows = numpy.arange(len(batch.rows))
     module.eval()  # no dropout, and no writes to a memory
     with torch.no_grad():
-        flat = flatten(model, batch, model.layers[0].predict(batch.docs))
+        flat = line_vectors(model, batch, model.layers[0].predict(batch.docs))
         (tokens,) = gather(flat, batch, [rows], keys_on_line(module, batch))
         module.prepare(tokens, gather_gold(batch.gold, batch, rows, flat.device))
 
@@ -163,7 +163,7 @@ def train_rows(
     assert batch.gold is not None
     module: SpanModule = shim_of(model).module
     module.train()
-    flat = flatten(model, batch, tokvecs).requires_grad_(True)  # (T, D)
+    flat = line_vectors(model, batch, tokvecs).requires_grad_(True)  # (T, D)
     groups, keys = list(group_rows(module, batch)), keys_on_line(module, batch)
     n_tokens = int((batch.rows.table[:, END] - batch.rows.table[:, START]).sum())
     with torch.enable_grad():
@@ -176,8 +176,8 @@ def train_rows(
     def backprop(d_loss: Any) -> Any:
         loss.backward()
         assert flat.grad is not None
-        d_flat = torch2xp(flat.grad)  # (T, D)
-        return backprop_tokvecs(split(d_flat, batch, tokvecs))
+        lengths, starts = batch.rows.lengths.tolist(), batch.rows.doc_starts.tolist()
+        return backprop_tokvecs(split(flat.grad, lengths, starts))
 
     return torch2xp(loss.detach()), backprop
 
@@ -193,7 +193,7 @@ def predict_rows(
     margins: List[numpy.ndarray] = []
     row_ids = [numpy.zeros((0,), dtype="int64")]
     with torch.inference_mode():
-        flat = flatten(model, batch, tokvecs)  # (T, D)
+        flat = line_vectors(model, batch, tokvecs)  # (T, D)
         thresholds = torch.from_numpy(batch.thresholds).to(flat.device)  # (C,)
         groups, keys = list(group_rows(module, batch)), keys_on_line(module, batch)
         for rows, tokens in zip(groups, gather(flat, batch, groups, keys), strict=True):
@@ -230,21 +230,32 @@ def to_documents(
     return SpanPrediction(table[order], scores[kept][order], margins)
 
 
-def flatten(model: SpanTableModel, batch: SpanBatch, tokvecs: List[Floats2d]) -> Tensor:
-    """All token vectors of the batch, in the order of `rows.order`.  (T, D)
-
-    Documents without tokens are left out: a transformer listener gives them no width."""
-    on_line = [tokvecs[doc] for doc in batch.rows.order if len(tokvecs[doc])]
-    flat = xp2torch(model.ops.xp.concatenate(on_line))
+def line_vectors(model: SpanTableModel, batch: SpanBatch, tokvecs: List[Floats2d]) -> Tensor:
+    """All token vectors of the batch, in the order of `rows.order`.  (T, D)"""
+    flat = flatten(model, [tokvecs[doc] for doc in batch.rows.order])
     if flat.shape[1] != model.get_dim("nI"):
         raise ValueError(Errors.S006.format(got=flat.shape[1], expected=model.get_dim("nI")))
     return flat
 
 
-def split(d_flat: Any, batch: SpanBatch, tokvecs: List[Floats2d]) -> List[Floats2d]:
-    """The inverse of `flatten`, for gradients."""
-    starts = batch.rows.doc_starts.tolist()
-    return [d_flat[start : start + len(v)] for start, v in zip(starts, tokvecs, strict=True)]
+def flatten(model: Model, vectors: Sequence[Floats2d]) -> Tensor:
+    """The token vectors of documents, one after the other, on the device of the model's module.
+    (T, D)
+
+    Documents without tokens are left out: a transformer listener gives them no width."""
+    flat = model.ops.xp.concatenate([own for own in vectors if len(own)])
+    return xp2torch(flat, device=shim_of(model).device)
+
+
+def split(
+    flat: Tensor, lengths: Sequence[int], starts: Optional[Sequence[int]] = None
+) -> List[Floats2d]:
+    """The inverse of `flatten`: the vectors of each document, without their gradient.
+
+    starts: Where each document begins, if not one after the other."""
+    array = cast(Floats2d, torch2xp(flat.detach()))
+    begin = numpy.cumsum([0, *lengths])[:-1].tolist() if starts is None else starts
+    return [array[i : i + n] for i, n in zip(begin, lengths, strict=True)]
 
 
 def gather(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional
 
+import numpy
 import spacy
 import torch
 from spacy.language import Language
@@ -106,3 +107,9 @@ def found(doc, key: str = "sc") -> List[tuple]:
         (span.start, span.end, span.label_, float(score))
         for span, score in zip(group, group.attrs["scores"])
     ]
+
+
+def close(left: List[tuple], right: List[tuple]) -> bool:
+    """The same spans, with scores that differ by rounding only."""
+    same = [x[:3] for x in left] == [x[:3] for x in right]
+    return same and numpy.allclose([x[3] for x in left], [x[3] for x in right], atol=1e-5)

@@ -1,6 +1,7 @@
 """What every system promises a spaCy user, run over all of them unchanged."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy
 import pytest
@@ -14,6 +15,7 @@ from .systems import (
     SYSTEMS,
     TEXTS,
     TRAIN_DATA,
+    close,
     found,
     is_outermost,
     make_examples,
@@ -29,12 +31,6 @@ OUTPUTS = ["spans", "ents", "both"]
 def nlp(request):
     """Each system once, trained on nested spans where it can learn them, writing both outputs."""
     return trained(request.param, output="both")
-
-
-def close(left, right):
-    """The same spans, with scores that differ by rounding only."""
-    same = [x[:3] for x in left] == [x[:3] for x in right]
-    return same and numpy.allclose([x[3] for x in left], [x[3] for x in right], atol=1e-5)
 
 
 def predictions(nlp, texts=TEXTS):
@@ -141,6 +137,14 @@ def test_pickle_and_copy(nlp):
     original, pipe.model = pipe.model, copied
     numpy.testing.assert_array_equal(pipe.predict([doc]).scores, before)
     pipe.model = original
+
+
+def test_threads(nlp):
+    texts = [*TEXTS, "Lind left Torvik.", "Calder met Ines Calder."] * 3
+    expected = predictions(nlp, texts)
+    with ThreadPoolExecutor(8) as threads:
+        got = [found(doc) for doc in list(threads.map(nlp, texts))]
+    assert all(close(a, b) for a, b in zip(got, expected, strict=True))
 
 
 def test_worker_processes(nlp):

@@ -148,9 +148,12 @@ def settings_table() -> str:
 
 def component_settings(pipe: type, configs: List[Dict[str, Any]]) -> str:
     """The settings of one class; all defaults where its factories differ."""
-    init = pipe.__init__  # type: ignore[misc]
-    names = list(inspect.signature(init).parameters)
-    _, meanings = split_options(init.__doc__ or "", names)
+    from spacy_spanner.pipeline.settings import settings_of
+
+    names, meanings = {"model", *settings_of(pipe)}, {}  # type: Set[str], Dict[str, str]
+    for cls in reversed(pipe.__mro__):  # those of a subclass last
+        _, own = split_options(getattr(vars(cls).get("__init__"), "__doc__", "") or "", names)
+        meanings.update(own)
     rows = []
     for name in configs[0]:
         if name == "model":

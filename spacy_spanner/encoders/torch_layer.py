@@ -5,8 +5,7 @@ Axes: T tokens of the batch, U distinct values among them, D width.
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, cast
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import numpy
 import torch
@@ -15,11 +14,10 @@ from spacy.tokens import Doc
 from spacy.vocab import Vocab
 from thinc.api import Model
 from thinc.types import Floats2d
-from thinc.util import torch2xp, xp2torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..bridge import shim_of
+from ..bridge import flatten, shim_of, split
 from ..errors import Errors
 from ..shim import ModuleShim
 
@@ -94,21 +92,6 @@ def no_tokens(model: Encoder, docs: List[Doc]) -> Tuple[List[Floats2d], Callable
 def grad_mode(is_train: bool) -> Any:
     """Gradients in training alone."""
     return torch.enable_grad() if is_train else torch.inference_mode()
-
-
-def flatten(model: Encoder, rows: Sequence[Floats2d]) -> Tensor:
-    """The token vectors of all documents.  (T, D)
-
-    Documents without tokens are left out: a transformer listener gives them no width."""
-    flat = model.ops.xp.concatenate([vectors for vectors in rows if len(vectors)])
-    return xp2torch(flat, device=shim_of(model).device)
-
-
-def split(flat: Tensor, lengths: Sequence[int]) -> List[Floats2d]:
-    """The token vectors of each document."""
-    array = torch2xp(flat.detach())
-    bounds = numpy.cumsum([0, *lengths])
-    return [cast(Floats2d, array[start:end]) for start, end in pairwise(bounds)]
 
 
 def to_device(array: numpy.ndarray, shim: ModuleShim) -> Tensor:

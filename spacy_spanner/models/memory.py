@@ -6,6 +6,7 @@ R slots read for a word.
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import Any, List, Optional, Sequence, Tuple
 
 import numpy
@@ -16,6 +17,8 @@ from torch.nn import functional as F
 from ..contract import ReadsWords, Reports
 from .memory_index import Bucket, Found, MemoryIndex
 
+# Threads may ask one memory at once. Not an attribute, which could not be copied.
+CACHE_LOCK = Lock()
 DTYPES = {"float32": torch.float32, "float16": torch.float16}
 
 
@@ -164,11 +167,14 @@ class WordMemory(nn.Module, ReadsWords, Reports):
         """As `_ask`, but a word that asks with the same vector as before gets the same answer."""
         if self.cache is None or self.cache.queries.device != queries.device:
             self.cache = AnswerCache(len(self.index.starts), queries, self.values.shape[1])
-        is_old = self.cache.holds(queries, found)  # (n,)
-        old, new = found.pick(is_old), found.pick(~is_old)
+        cache = self.cache
+        with CACHE_LOCK:
+            is_old = cache.holds(queries, found)  # (n,)
+            known = cache.recall(found.pick(is_old))  # before other questions about these words
+        new = found.pick(~is_old)
         answers, new_number = self._ask(queries, new)
-        known = self.cache.recall(old)  # before other questions about the same words are stored
-        self.cache.store(queries, answers, new, new_number)
+        with CACHE_LOCK:
+            cache.store(queries, answers, new, new_number)
         number = numpy.empty(len(is_old), dtype="int64")  # (n,)
         number[~is_old] = new_number
         number[is_old] = len(answers) + numpy.arange(len(known))

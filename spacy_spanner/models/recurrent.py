@@ -15,8 +15,9 @@ class BiLSTM(nn.Module):
     """One layer in both directions; the result is zero where padded.
 
     The backward half is a second LSTM over the rows turned around, so that each row ends where its
-    padding begins. That gives what packing gives, and on a CPU trains faster where rows differ in
-    length.
+    padding begins. That gives what packing gives (`encoders.packing`), and for rows of like length
+    trains in 0.56 of the time on a CPU; for documents of 20 to 600 tokens it predicts 3.6 times
+    slower, which is why encoders pack.
     """
 
     def __init__(self, *, width: int, hidden: int):

@@ -215,7 +215,7 @@ class SpanTablePipe(TablePipe):
         for name, pipe in nlp.pipeline:
             cfg = getattr(pipe, "cfg", None) or {}
             if getattr(pipe, "writes_spans", True):
-                written.add(cfg.get("spans_key", ""))
+                written.add(getattr(pipe, "key", None) or cfg.get("spans_key", ""))
             assigned = "doc.ents" in nlp.get_pipe_meta(name).assigns
             ents = ents or getattr(pipe, "writes_ents", assigned)
         for key, weight in weights.items():

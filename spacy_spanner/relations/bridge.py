@@ -13,7 +13,7 @@ from thinc.types import Floats2d
 from torch import Tensor
 
 from ..batch import START, RelationPrediction, SpanBatch, renumber
-from ..bridge import flatten, gather, init, resize_output, shim_of, to_documents, train_rows
+from ..bridge import gather, init, line_vectors, resize_output, shim_of, to_documents, train_rows
 from ..contract import Decoded, Facts, SpanModule, Tokens
 from ..grouping import group_rows
 from ..shim import ModuleShim
@@ -80,7 +80,7 @@ def predict_rows(
     module.eval()
     found: List[Tuple[numpy.ndarray, ...]] = [empty_results()]
     with torch.inference_mode():
-        flat = flatten(model, batch, tokvecs)  # (T, D)
+        flat = line_vectors(model, batch, tokvecs)  # (T, D)
         thresholds = torch.from_numpy(batch.thresholds).to(flat.device)  # (C + R,)
         groups = list(group_rows(module, batch))
         for rows, tokens in zip(groups, gather(flat, batch, groups), strict=True):
