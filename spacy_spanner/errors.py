@@ -189,6 +189,10 @@ class Errors(metaclass=WithCodes):
         "tokenizer.json: load its tokenizer with transformers (use_fast=True) and `save_pretrained` it."
     )
     S087 = "This cannot be migrated: {reason}."
+    S180 = (
+        "--only-errors needs gold, and none of the documents read has any. Name a .spacy file of gold "
+        "behind {source}, or change --spans-key or --output."
+    )
     S086 = "The library transformers is not installed: pip install 'spacy-spanner[huggingface]'."
 
 
