@@ -203,6 +203,12 @@ class Errors(metaclass=WithCodes):
         "tokenizer.json: load its tokenizer with transformers (use_fast=True) and `save_pretrained` it."
     )
     S087 = "This cannot be migrated: {reason}."
+    S180 = (
+        "--only-errors needs gold, and none of the documents read has any. Name a .spacy file of gold "
+        "behind {source}, or change --spans-key or --output."
+    )
+    S181 = "There is no terminal to ask on. Give {option} on the command line."
+    S182 = "There is no file {path}. Check the name; an annotated file in any format of `convert` will do."
     S086 = "The library transformers is not installed: pip install 'spacy-spanner[huggingface]'."
 
 

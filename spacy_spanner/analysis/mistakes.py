@@ -12,6 +12,8 @@ from .systems import DOC, END, LABEL, START, System, doc_bounds
 CORRECT, TYPE, BOUNDARY, SPURIOUS = range(4)
 KINDS = ("correct", "type", "boundary", "spurious")
 CONTEXT = 60  # characters on either side of an error that is shown
+LONGEST = 300  # characters of an error or a gold span that are shown
+MOST_GOLD = 10  # gold spans that are shown with an error
 
 
 class ErrorCounts(NamedTuple):
@@ -123,12 +125,16 @@ def describe_error(system: System, number: int, kind: str) -> Dict[str, Any]:
         "label": corpus.labels[label],
         "score": None if numpy.isnan(score) else float(score),
         "before": shorten(text[:start].lstrip(), keep="end"),
-        "text": one_line(text[start:end]),
+        "text": middle_left_out(one_line(text[start:end])),
         "after": shorten(text[end:].rstrip(), keep="start"),
         "gold": [
-            {"text": one_line(text[row[START] : row[END]]), "label": corpus.labels[row[LABEL]]}
-            for row in same or near
+            {
+                "text": middle_left_out(one_line(text[row[START] : row[END]])),
+                "label": corpus.labels[row[LABEL]],
+            }
+            for row in (same or near)[:MOST_GOLD]
         ],
+        "more_gold": max(len(same or near) - MOST_GOLD, 0),
     }
 
 
@@ -141,6 +147,12 @@ def shorten(text: str, *, keep: str) -> str:
     if keep == "end":
         return "… " + (cut.partition(" ")[2] or cut)
     return (cut.rpartition(" ")[0] or cut) + " …"
+
+
+def middle_left_out(text: str) -> str:
+    """The beginning and the end of a text of more than LONGEST characters."""
+    half = LONGEST // 2
+    return text if len(text) <= LONGEST else f"{text[:half]} … {text[-half:]}"
 
 
 def one_line(text: str) -> str:

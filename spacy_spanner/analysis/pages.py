@@ -1,56 +1,78 @@
-"""The two HTML pages: documents with their spans, and the report of an analysis.
+"""HTML pages: documents with their spans, and the report of an analysis.
 
-The templates escape everything they are given but the SVG of `plots` and the markup of `marks`.
+The templates escape everything they are given but the SVG of `plots` and the markup of `drawing`.
 Pages have no scripts and load nothing; their Content-Security-Policy forbids both.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Dict, List, Sequence
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
+from urllib.parse import quote
 
+import numpy
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from .marks import GLYPHS, MarkedDoc, SpanMark, count_marks, draw_text
+from .articles import make_articles, pack_pages
+from .drawing import direction
+from .marks import GLYPHS, MarkedDoc, SpanMark, count_marks
 from .plots import report_plots
 from .report import Report, as_dict
 
 MIN_FULL = 0.05  # the smallest difference that gets the full colour
 FEW = 20  # differences over fewer gold spans are drawn pale
+MOST_LABELS = 30  # in the table of confusions, which grows with their square
 MINUS = "\u2212"
 
 
-def documents_page(docs: Sequence[MarkedDoc], *, title: str, note: str) -> str:
-    """A self-contained page of documents: counts, legend, then the texts with their spans."""
+def documents_pages(
+    docs: Sequence[MarkedDoc],
+    *,
+    title: str,
+    note: str,
+    notice: str = "",
+    name: str = "page.html",
+    only_errors: bool = False,
+) -> Iterator[Tuple[str, str]]:
+    """Self-contained pages of bounded size, each with its file name: counts over all documents,
+    legend, links to the other pages, then texts with their spans.
+
+    notice: What the page does not show.
+    name: File name of the first page.
+    only_errors: Show only documents with errors.
+    """
     marks = [mark for doc in docs for mark in doc.marks]
     labels = sorted({mark.label for mark in marks})
     classes = {label: f"label-{i}" for i, label in enumerate(labels)}
-    counts = [[count_marks(own) for own in (doc.marks, doc.relations)] for doc in docs]
-    return (
-        environment()
-        .get_template("documents.html")
-        .render(
-            title=title,
-            note=note,
-            glyphs=GLYPHS,
-            compared=any(doc.annotated for doc in docs),
-            overall=as_dict(count_marks(marks)),
-            n_spans=len(marks),
-            # steps of the golden angle keep the hues of neighbours apart
-            hues=[round(210 + i * 137.508) % 360 for i in range(len(labels))],
-            classes=classes,
-            rows=label_rows(marks),
-            docs=[
-                {
-                    **doc._asdict(),
-                    "counts": spans,
-                    "clean": not (spans.fn or spans.fp or relations.fn or relations.fp),
-                    "markup": draw_text(doc.text, doc.marks, classes),
-                }
-                for doc, (spans, relations) in zip(docs, counts, strict=True)
-            ],
-        )
-    )
+    shown = [doc for doc in docs if doc.has_errors or not only_errors]
+    pages = pack_pages(make_articles(shown, classes))
+    names = [page_name(name, number) for number in range(1, len(pages) + 1)]
+    template = environment().get_template("documents.html")
+    context = {
+        "title": title,
+        "note": note,
+        "notice": notice,
+        "glyphs": GLYPHS,
+        "compared": any(doc.annotated for doc in docs),
+        "overall": as_dict(count_marks(marks)),
+        "n_docs": len(docs),
+        "n_shown": len(shown),
+        "n_spans": len(marks),
+        # steps of the golden angle keep the hues of neighbours apart
+        "hues": [round(210 + i * 137.508) % 360 for i in range(len(labels))],
+        "classes": classes,
+        "rows": label_rows(marks),
+        "links": [f"./{quote(own)}" for own in names],
+    }
+    for number, (own, articles) in enumerate(zip(names, pages, strict=True)):
+        yield own, template.render(context, number=number, articles=articles)
+
+
+def page_name(name: str, number: int) -> str:
+    """page.html, page-2.html, ..."""
+    path = Path(name)
+    return name if number == 1 else f"{path.stem}-{number}{path.suffix}"
 
 
 def label_rows(marks: Sequence[SpanMark]) -> List[Dict[str, Any]]:
@@ -64,7 +86,7 @@ def label_rows(marks: Sequence[SpanMark]) -> List[Dict[str, Any]]:
     ]
 
 
-def report_page(report: Report, *, gold: str) -> str:
+def report_page(report: Report, *, gold: str, notice: str = "") -> str:
     """A self-contained page of a report. A second system is the baseline of the first."""
     parts = report["systems"]
     return (
@@ -73,6 +95,7 @@ def report_page(report: Report, *, gold: str) -> str:
         .render(
             title=" against ".join(part["name"] for part in parts),
             note=f"{gold} · strict matching of offsets and labels",
+            notice=notice,
             corpus=report["corpus"],
             comparison=report["comparison"],
             parts=list(zip(("one", "two"), parts)),  # with the style classes of the two systems
@@ -94,6 +117,16 @@ def full_colour(report: Report) -> float:
     return max([MIN_FULL, *sizes[: len(sizes) * 9 // 10]])
 
 
+def most_confused(confusion: Dict[str, Any]) -> Dict[str, Any]:
+    """The rows and columns of the MOST_LABELS labels with the most errors, in their order, and "none"."""
+    counts = numpy.array(confusion["counts"])  # (C + 1, C + 1)
+    errors = counts.sum(axis=0) + counts.sum(axis=1) - 2 * counts.diagonal()
+    kept = numpy.sort(numpy.argsort(-errors[:-1], kind="stable")[:MOST_LABELS])
+    kept = numpy.append(kept, len(counts) - 1)
+    labels = [confusion["labels"][i] for i in kept]
+    return {"labels": labels, "counts": counts[kept][:, kept].tolist()}
+
+
 @lru_cache(maxsize=1)
 def environment() -> Environment:
     """Jinja2 with the templates of this package."""
@@ -104,7 +137,14 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    env.filters.update(percent=percent, signed=signed, thousands="{:,}".format)
+    env.filters.update(
+        percent=percent,
+        signed=signed,
+        thousands="{:,}".format,
+        direction=direction,
+        counts=count_marks,
+        most_confused=most_confused,
+    )
     return env
 
 

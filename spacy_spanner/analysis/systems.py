@@ -44,6 +44,7 @@ class GoldCorpus:
     labels: List[str]  # names by number; also those that only predictions have
     gold: SpanSet
     embedded: Optional[FrozenSet[str]] = None  # words that have a vector; None: no vectors
+    more: bool = False  # the file has more documents than were read
 
     @cached_property
     def n_tokens(self) -> numpy.ndarray:
@@ -79,14 +80,16 @@ class System:
 
 
 def load_systems(
-    sources: Sequence[str], gold: str, *, output: str, spans_key: str
+    sources: Sequence[str], gold: str, *, output: str, spans_key: str, limit: int = 0
 ) -> Tuple[List[System], str]:
     """Systems over the same gold file, and whether "spans" or "ents" are compared.
 
     sources: Pipelines or .spacy files of predictions.
     output: "spans", "ents" or "auto": the span group if gold has it anywhere, else ents.
+    limit: Read so many documents at the most; 0 for all.
     """
-    loaded = [load_pairs(source, [gold]) for source in sources]
+    read = [load_pairs(source, [gold], limit=limit) for source in sources]
+    loaded = [pairs for pairs, _ in read]
     golds = [own for _, own in loaded[0] if own is not None]
     output = choose_output(output, golds, spans_key=spans_key)
     if not any(scored_spans(own, output=output, spans_key=spans_key) for own in golds):
@@ -99,7 +102,9 @@ def load_systems(
         )
     preds = [[pred for pred, _ in pairs] for pairs in loaded]
     names = short_names(sources)
-    return read_systems(names, preds, golds, output=output, spans_key=spans_key), output
+    more = any(own for _, own in read)
+    systems = read_systems(names, preds, golds, output=output, spans_key=spans_key, more=more)
+    return systems, output
 
 
 def short_names(sources: Sequence[str]) -> List[str]:
@@ -119,10 +124,12 @@ def read_systems(
     *,
     output: str,
     spans_key: str,
+    more: bool = False,
 ) -> List[System]:
     """Systems that predicted the same documents. Documents without gold annotation are left out.
 
     output: "spans" compares `doc.spans[spans_key]`, "ents" compares `doc.ents`.
+    more: The file has more documents than these.
     """
     annotated = [scored_spans(gold, output=output, spans_key=spans_key) for gold in golds]
     use = [i for i, spans in enumerate(annotated) if spans is not None]
@@ -134,7 +141,7 @@ def read_systems(
         span_set(docs, [scored_spans(d, output=output, spans_key=spans_key) for d in own], ids)
         for own in used
     ]
-    corpus = GoldCorpus(docs, list(ids), gold_set, words_with_vectors(docs, used))
+    corpus = GoldCorpus(docs, list(ids), gold_set, words_with_vectors(docs, used), more)
     return [
         System(
             name,

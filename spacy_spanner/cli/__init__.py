@@ -13,6 +13,7 @@ from .command import command
 from .config import config_cli
 from .convert import convert_cli
 from .migrate import migrate_cli
+from .quickstart import quickstart_cli
 from .render import render_cli
 from .thresholds import thresholds_cli
 from .train import train_cli
@@ -26,6 +27,7 @@ OVERRIDES = {
     "allow_extra_args": True,
     "ignore_unknown_options": True,
 }  # as `spacy train` takes them
+spanner.command("quickstart")(command(quickstart_cli))
 spanner.command("config")(command(config_cli))
 spanner.command("migrate")(command(migrate_cli))
 spanner.command("convert")(command(convert_cli))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
 import typer
 from wasabi import msg
 
-from .options import SpanOutput
+from .options import LIMIT_HELP, SpanOutput, first_only
 
 if TYPE_CHECKING:
     from ..analysis.attributes import TrainingFacts
@@ -46,6 +46,7 @@ def analyze_cli(
     ),
     resamples: int = typer.Option(1000, "--resamples", min=1, help="Draws of the bootstrap test"),
     n_errors: int = typer.Option(20, "--errors", min=0, help="Number of confident errors to list"),
+    limit: int = typer.Option(0, "--limit", "-n", min=0, help=LIMIT_HELP),
     json_path: Optional[Path] = typer.Option(None, "--json", "-j", help="Write the report as JSON"),
     page: Optional[Path] = typer.Option(None, "--page", "-o", help="Write an HTML page"),
 ) -> None:
@@ -58,8 +59,15 @@ def analyze_cli(
     from ..analysis.report import make_report
 
     sources = [source, compare] if compare else [source]
-    options = {"output": output.value, "spans_key": spans_key}
-    systems, facts = load_inputs(sources, gold, train, **options, plots=page is not None)
+    systems, facts = load_inputs(
+        sources,
+        gold,
+        train,
+        output=output.value,
+        spans_key=spans_key,
+        limit=limit,
+        plots=page is not None,
+    )
     report = make_report(
         systems,
         train=facts,
@@ -68,7 +76,10 @@ def analyze_cli(
         n_errors=n_errors,
     )
     print_report(report)
-    write_report(report, gold=gold, json_path=json_path, page=page)
+    notice = first_only(limit) if systems[0].corpus.more else ""
+    if notice:
+        msg.warn(notice)
+    write_report(report, gold=gold, notice=notice, json_path=json_path, page=page)
 
 
 def load_inputs(
@@ -78,6 +89,7 @@ def load_inputs(
     *,
     output: str,
     spans_key: str,
+    limit: int,
     plots: bool,
 ) -> Tuple[List[System], Optional[TrainingFacts]]:
     """The systems and what is known of the training data, if it is given."""
@@ -89,7 +101,9 @@ def load_inputs(
 
     if plots:
         require_plots()  # before the work, not after it
-    systems, output = load_systems(sources, str(gold), output=output, spans_key=spans_key)
+    systems, output = load_systems(
+        sources, str(gold), output=output, spans_key=spans_key, limit=limit
+    )
     if train is None:
         return systems, None
     docs = list(read_docs(train, systems[0].corpus.docs[0].vocab))
@@ -99,7 +113,7 @@ def load_inputs(
 
 
 def write_report(
-    report: Report, *, gold: Path, json_path: Optional[Path], page: Optional[Path]
+    report: Report, *, gold: Path, notice: str, json_path: Optional[Path], page: Optional[Path]
 ) -> None:
     """Write the report as JSON and as a page, where a path is given."""
     import srsly
@@ -112,7 +126,7 @@ def write_report(
         srsly.write_json(json_path, report)
         msg.good(f"Wrote the report to {json_path}")
     if page:
-        page.write_text(report_page(report, gold=str(gold)), encoding="utf-8")
+        page.write_text(report_page(report, gold=str(gold), notice=notice), encoding="utf-8")
         msg.good(f"Wrote the page to {page}")
 
 
@@ -209,6 +223,7 @@ def print_errors(part: Dict[str, Any]) -> None:
     for own in part["confident_errors"][:5]:
         score = "" if own["score"] is None else f" {own['score']:.2f}"
         gold = ", ".join(f"{g['text']} ({g['label']})" for g in own["gold"]) or "none"
+        gold += f" and {own['more_gold']:,} more" if own["more_gold"] else ""
         print(
             f"  {own['before']}[{own['text']}]{own['after']}\n"
             f"      {own['label']}{score}, {own['kind']} error; gold: {gold}"

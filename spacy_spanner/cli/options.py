@@ -11,3 +11,13 @@ class SpanOutput(str, Enum):
     auto = "auto"
     spans = "spans"
     ents = "ents"
+
+
+LIMIT_HELP = "Read so many documents at the most; 0 for all"
+
+
+def first_only(limit: int) -> str:
+    """The notice that there are more documents than were read."""
+    return (
+        f"There are more documents than the first {limit:,}, which are all that was read (--limit)."
+    )

@@ -8,7 +8,7 @@ from typing import List, Optional
 import typer
 from wasabi import msg
 
-from .options import SpanOutput
+from .options import LIMIT_HELP, SpanOutput, first_only
 
 
 def render_cli(
@@ -23,17 +23,20 @@ def render_cli(
         "--output",
         help="Show the span group or doc.ents; auto: ents if no such group",
     ),
-    limit: int = typer.Option(100, "--limit", "-n", min=1, help="Maximum number of documents"),
+    limit: int = typer.Option(1000, "--limit", "-n", min=0, help=LIMIT_HELP),
+    only_errors: bool = typer.Option(
+        False, "--only-errors", help="Show only documents with errors; the counts are over all"
+    ),
     title: str = typer.Option("Predictions", "--title", help="Heading of the page"),
 ) -> None:
-    """Write one HTML page of documents with nested spans.
+    """Write HTML pages of documents with nested spans.
 
     With gold, true positives, false negatives and false positives are marked, and counted over the
-    documents shown. Labels have their confidences. The page is self-contained, with a light and a
-    dark mode.
+    documents read. Labels have their confidences. Pages are self-contained, with a light and a dark
+    mode, and have at most about 2 MB: what does not fit goes to page-2.html and so on.
     """
     from ..analysis.marks import mark_docs
-    from ..analysis.pages import documents_page
+    from ..analysis.pages import documents_pages
     from ..corpus.pairs import load_pairs
     from ..errors import Errors, UserError
 
@@ -43,10 +46,12 @@ def render_cli(
     for item in [source, *texts]:
         if item.endswith((".spacy", ".txt")) and not Path(item).exists():
             raise typer.BadParameter(f"there is no file {item}")
-    pairs = load_pairs(source, texts, limit=limit)
+    pairs, more = load_pairs(source, texts, limit=limit)
     if not pairs:
         raise UserError(Errors.S028.format(path=", ".join(texts) or source))
     docs = mark_docs(pairs, output=output.value, spans_key=spans_key)
+    if only_errors and not any(doc.annotated for doc in docs):
+        raise UserError(Errors.S180.format(source=source))
     if not any(doc.marks for doc in docs):
         keys = sorted(
             {key for pair in pairs for doc in pair if doc is not None for key in doc.spans}
@@ -55,6 +60,17 @@ def render_cli(
             f"No spans to show under '{spans_key}'. Span groups found: {', '.join(keys) or 'none'}"
         )
     note = " · ".join([source, *(item for item in texts if item.endswith((".spacy", ".txt")))])
+    notice = first_only(limit) if more else ""
+    if notice:
+        msg.warn(notice)
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(documents_page(docs, title=title, note=note), encoding="utf-8")
-    msg.good(f"Wrote {len(docs)} documents to {page}")
+    pages = documents_pages(
+        docs, title=title, note=note, notice=notice, name=page.name, only_errors=only_errors
+    )
+    names = []
+    for name, content in pages:
+        page.with_name(name).write_text(content, encoding="utf-8")
+        names.append(name)
+    n_shown = sum(doc.has_errors for doc in docs) if only_errors else len(docs)
+    rest = f" and {len(names) - 1} more pages, up to {names[-1]}" if len(names) > 1 else ""
+    msg.good(f"Wrote {n_shown} documents to {page}{rest}")

@@ -19,18 +19,21 @@ DocPair = Tuple[Doc, Optional[Doc]]  # predicted, gold
 SUFFIX = ".spacy"
 
 
-def load_pairs(source: str, data: Sequence[str], *, limit: Optional[int] = None) -> List[DocPair]:
-    """
+def load_pairs(source: str, data: Sequence[str], *, limit: int = 0) -> Tuple[List[DocPair], bool]:
+    """Predicted documents with their gold, and whether there are more than `limit`.
+
     source: A pipeline (name or folder), or a .spacy file of predictions.
     data: Gold as one .spacy file; for a pipeline also .txt files, of which each line is a document,
         or texts themselves.
-    limit: The maximum number of documents.
+    limit: The maximum number of documents; 0 for all.
     """
+    stop = limit + 1 if limit else None
     if source.endswith(SUFFIX):
         pairs = stored_pairs(source, data)
     else:
-        pairs = predicted_pairs(spacy.load(source), data, limit=limit)
-    return list(islice(pairs, limit))
+        pairs = predicted_pairs(spacy.load(source), data, limit=stop)
+    found = list(islice(pairs, stop))
+    return found[: limit or None], len(found) > limit > 0
 
 
 def stored_pairs(source: str, data: Sequence[str]) -> Iterator[DocPair]:

@@ -1,21 +1,14 @@
-"""Marks equal set operations; a drawing keeps the text as it is."""
+"""Marks equal set operations."""
 
-import html
-import re
-
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.vocab import Vocab
 
-from spacy_spanner.analysis import marks as drawing
 from spacy_spanner.analysis.marks import (
     FN,
     FP,
     PLAIN,
     TP,
-    SpanMark,
     count_marks,
     mark_docs,
     mark_relations,
@@ -51,10 +44,6 @@ def test_marks_are_set_operations(pred_spans, gold_spans):
     assert [m[:2] for m in marks] == sorted((m[:2] for m in marks), key=lambda o: (o[0], -o[1]))
 
 
-def outer_first(span):
-    return span[0], -span[1]
-
-
 def test_scores_go_with_their_spans():
     pred = make_doc([(0, 1, "A"), (2, 3, "B")], scores=True)
     gold = make_doc([(2, 3, "B"), (4, 5, "A")])
@@ -80,22 +69,6 @@ def test_counts():
     counts = Counts(tp=3, fn=1, fp=2)
     assert (counts.precision, counts.recall, counts.f_score) == (3 / 5, 3 / 4, 6 / 9)
     assert Counts(0, 0, 0).f_score == 0
-
-
-@pytest.mark.parametrize("block", [1, 50])
-@given(text=st.text("ab <&\n", max_size=80), data=st.data())
-@settings(max_examples=60)
-def test_drawing_keeps_the_text_and_every_mark(block, text, data):
-    offsets = st.tuples(st.integers(0, len(text)), st.integers(0, len(text)))
-    spans = {(min(o), max(o)) for o in data.draw(st.lists(offsets, max_size=6)) if o[0] != o[1]}
-    marks = [SpanMark(start, end, "L", TP, 0.5) for start, end in sorted(spans, key=outer_first)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(drawing, "BLOCK", block)
-        drawn = drawing.draw_text(text, marks, {"L": "label-0"})
-    assert drawn.count('class="start') == len(marks)
-    drawn = re.sub(r'<span class="(room|start)[^>]*>.*?</span>', "", drawn)
-    shown = html.unescape(re.sub(r"<[^>]*>", "", drawn))
-    assert "".join(shown.replace(drawing.BLANK, "").split()) == "".join(text.split())
 
 
 def related(*relations):

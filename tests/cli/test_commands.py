@@ -186,13 +186,30 @@ def test_render_without_gold_and_with_ents(tmp_path):
     flat = write(tmp_path / "flat.spacy", make_doc(PRED[:2], ents=True))
     nested = write(tmp_path / "nested.spacy", make_doc(GOLD), make_doc(GOLD, text=TEXT + " More."))
     page = tmp_path / "page.html"
-    assert run("render", nested, "-o", page, "--limit", "1")[0] == 0
+    code, text = run("render", nested, "-o", page, "--limit", "1")
     html = page.read_text(encoding="utf-8")
+    notice = "There are more documents than the first 1, which are all that was read (--limit)."
+    assert code == 0 and notice in text and notice in html
     assert html.count("<article") == 1 and "<b>4</b><span>spans" in html
     assert run("render", flat, "-o", page)[0] == 0
     assert "<b>2</b><span>spans" in page.read_text(encoding="utf-8")
+    assert "that was read" not in page.read_text(encoding="utf-8")
     code, text = run("render", flat, "-o", page, "--output", "spans", "--spans-key", "none")
     assert code == 0 and "No spans to show under 'none'" in text
+
+
+def test_render_only_errors_on_several_pages(tmp_path, files, monkeypatch):
+    golds = [make_doc(GOLD, text=f"{TEXT} {i}") for i in range(6)]
+    preds = [make_doc(PRED if i % 2 else GOLD, text=f"{TEXT} {i}") for i in range(6)]
+    files = write(tmp_path / "a.spacy", *preds), write(tmp_path / "b.spacy", *golds)
+    monkeypatch.setattr("spacy_spanner.analysis.articles.PAGE", 3_000)
+    args = ("render", *files, "-o", tmp_path / "page.html", "--only-errors", "--limit", "0")
+    code, text = run(*args)
+    assert code == 0 and "Wrote 3 documents" in text and "1 more pages" in text, text
+    names = sorted(path.name for path in tmp_path.glob("*.html"))
+    assert names == ["page-2.html", "page.html"]
+    code, text = run("render", files[0], "-o", tmp_path / "none.html", "--only-errors")
+    assert code == 1 and "S180" in text and not (tmp_path / "none.html").exists()
 
 
 def test_render_a_pipeline(tmp_path, files):
