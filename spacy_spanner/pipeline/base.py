@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import warnings
 from itertools import islice
-from typing import Any, Callable, Dict, Iterable, List, NoReturn, Optional, Set, Tuple
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterable, List, NoReturn, Optional, Set, Tuple, Union
 
 import numpy
+from spacy import util
+from spacy.errors import Errors as SpacyErrors
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc
@@ -16,11 +19,13 @@ from thinc.api import Model, Optimizer, set_dropout_rate
 from ..batch import START, RowGold, Rows, SpanBatch
 from ..errors import Errors, Rule, Warnings, check
 from .gold import span_keys
+from .loading import is_count, is_number, load_model, load_settings, read_bytes
 from .rows import cut_rows
-from .seen import NOTHING, REACH, SPAN, UNKNOWN, learn_from, limit, row_sizes
+from .seen import NOTHING, REACH, SPAN, UNKNOWN, is_record, learn_from, limit, row_sizes
 
 OUTPUTS = ("spans", "ents", "both")
 PROBABILITY = "it must be a probability from 0 to 1"
+LABELS = "it must be a list of distinct texts, none of them empty"
 
 
 class TablePipe(TrainablePipe):
@@ -28,6 +33,7 @@ class TablePipe(TrainablePipe):
     a batch teach (`_read_gold`, `_row_gold`) and what could not be learned (`_report`)."""
 
     model_name: str  # name of the models that fit
+    label_dims: Dict[str, str]  # from lists of labels in `cfg` to dimensions of the model
     new_counts: Callable[[], Any]  # makes what lost gold is counted in
     cfg: Dict[str, Any]
     _warned: Set[str]
@@ -46,20 +52,82 @@ class TablePipe(TrainablePipe):
     def _report(self, counts: Any) -> None:
         raise NotImplementedError
 
-    def _check_settings(self, rules: List[Rule]) -> None:
+    def _check_label(self, label: Any) -> None:
+        """Refuse what cannot be a label."""
+        if not isinstance(label, str):
+            raise ValueError(SpacyErrors.E187)
+        if not label:
+            raise ValueError(Errors.S126.format(place=f"a label of component '{self.name}'"))
+
+    def _rules(self, cfg: Dict[str, Any]) -> List[Rule]:
+        """What a subclass asks of its own settings."""
+        raise NotImplementedError
+
+    def _check_settings(self, cfg: Dict[str, Any]) -> None:
         """Refuse a model or a setting that cannot work, with what to change."""
         if self.model.name != self.model_name:
             raise ValueError(Errors.S008.format(name=self.name))
-        cfg = self.cfg
+        window, overlap = cfg["window"], cfg["overlap"]
+        keys = [isinstance(cfg[key], str) for key in ("spans_key", "ents_key")]
+        factor = cfg["width_factor"]
         common = [
-            ("window", cfg["window"] > 0, "a row needs at least one token"),
-            ("overlap", 0 <= cfg["overlap"] < cfg["window"], "it must be less than `window`"),
-            ("join_training", 0 <= cfg["join_training"] <= 1, "it is a share from 0 to 1"),
-            ("width_factor", (cfg["width_factor"] or 1) >= 1, "it must be at least 1, or null"),
-            ("max_cells", cfg["max_cells"] > 0, "it must be positive"),
-            ("spans_key", cfg["spans_key"] != cfg["ents_key"], "it must differ from `ents_key`"),
+            ("window", is_count(window, least=1), "a row needs at least one token"),
+            (
+                "overlap",
+                is_count(overlap) and is_count(window) and overlap < window,
+                "it must be less than `window`",
+            ),
+            ("pack_sentences", isinstance(cfg["pack_sentences"], bool), "it must be true or false"),
+            (
+                "join_training",
+                is_number(cfg["join_training"], least=0, most=1),
+                "it is a share from 0 to 1",
+            ),
+            (
+                "width_factor",
+                factor is None or is_number(factor, least=1),
+                "it must be at least 1, or null",
+            ),
+            ("max_cells", is_count(cfg["max_cells"], least=1), "it must be positive"),
+            (
+                "spans_key",
+                all(keys) and cfg["spans_key"] != cfg["ents_key"],
+                "it must differ from `ents_key`, and both must be text",
+            ),
+            ("seen", is_record(cfg["seen"]), "it must be what training stored there"),
         ]
-        check(self.name, cfg, [*rules, *common])
+        check(self.name, cfg, [*self._rules(cfg), *common])
+
+    def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> TablePipe:
+        """Load the component from a folder; what was changed or damaged is refused."""
+        return self._load(util.from_disk, Path(path), exclude, read_bytes)
+
+    def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> TablePipe:
+        """As `from_disk`, from what `to_bytes` gave."""
+        return self._load(util.from_bytes, bytes_data, exclude, lambda value: value)
+
+    def _load(self, load: Callable, source: Any, exclude: Iterable[str], read: Callable) -> Any:
+        vocab = self.vocab.from_disk if isinstance(source, Path) else self.vocab.from_bytes
+        load(
+            source,
+            {
+                "vocab": lambda value: vocab(value, exclude=exclude),
+                "cfg": lambda value: load_settings(
+                    self.name, self.cfg, read(value), self._check_settings
+                ),
+                "model": lambda value: load_model(self.name, self.model, read(value)),
+            },
+            exclude,
+        )
+        self._check_settings(self.cfg)
+        if self.cfg["seen"] is not None:
+            self.cfg["seen"] = {**UNKNOWN, **self.cfg["seen"]}
+        for labels, dim in self.label_dims.items():
+            if self.model.has_dim(dim) and self.model.get_dim(dim) != len(self.cfg[labels]):
+                n_labels, n_out = len(self.cfg[labels]), self.model.get_dim(dim)
+                reason = f"there are {n_labels} {labels}, but the model gives {n_out}"
+                raise ValueError(Errors.S124.format(name=self.name, reason=reason))
+        return self
 
     def update(
         self,

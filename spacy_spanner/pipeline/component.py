@@ -15,11 +15,12 @@ from spacy.vocab import Vocab
 from thinc.api import Model
 
 from ..batch import RowGold, Rows, SpanBatch, SpanPrediction
-from ..errors import Warnings
+from ..errors import Rule, Warnings
 from ..overlaps import RULES
 from ..scorers import score_span_table
-from .base import OUTPUTS, PROBABILITY, TablePipe, reasons_of
+from .base import LABELS, OUTPUTS, PROBABILITY, TablePipe, reasons_of
 from .gold import TOO_WIDE, DocGold, read_gold, row_gold
+from .loading import are_labels, is_number
 from .outputs import calibrate, flatten_prediction, write_ents, write_spans
 
 SAMPLE_SIZE = 500  # examples a head may look at before training
@@ -29,6 +30,7 @@ class SpanTablePipe(TablePipe):
     """Finds labelled spans with any span-table model and writes them to a document."""
 
     model_name = "span_table"
+    label_dims = {"labels": "nO"}
     new_counts = Counter
 
     def __init__(
@@ -96,14 +98,22 @@ class SpanTablePipe(TablePipe):
             "max_cells": max_cells,
         }
         self._warned = set()
-        self._check_settings(
-            [
-                ("output", output in OUTPUTS, f"it must be one of {OUTPUTS}"),
-                ("overlaps", overlaps in RULES, f"it must be one of {tuple(RULES)}"),
-                ("threshold", threshold is None or 0 <= threshold <= 1, PROBABILITY),
-                ("temperature", temperature > 0, "it must be positive"),
-            ]
-        )
+        self._check_settings(self.cfg)
+
+    def _rules(self, cfg: Dict[str, Any]) -> List[Rule]:
+        own = cfg["label_thresholds"]
+        return [
+            ("labels", are_labels(cfg["labels"]), LABELS),
+            ("output", cfg["output"] in OUTPUTS, f"it must be one of {OUTPUTS}"),
+            ("overlaps", cfg["overlaps"] in tuple(RULES), f"it must be one of {tuple(RULES)}"),
+            ("threshold", is_number(cfg["threshold"], least=0, most=1), PROBABILITY),
+            ("temperature", is_number(cfg["temperature"], least=1e-9), "it must be positive"),
+            (
+                "label_thresholds",
+                isinstance(own, dict) and all(is_number(v, least=0, most=1) for v in own.values()),
+                "it must have a probability from 0 to 1 for each label in it",
+            ),
+        ]
 
     @property
     def labels(self) -> Tuple[str, ...]:
@@ -133,8 +143,7 @@ class SpanTablePipe(TablePipe):
 
         RETURNS: 1, or 0 if the label is already there.
         """
-        if not isinstance(label, str):
-            raise ValueError(SpacyErrors.E187)
+        self._check_label(label)
         if label in self.labels:
             return 0
         self._allow_extra_label()

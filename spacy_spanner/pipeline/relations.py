@@ -13,10 +13,11 @@ from spacy.vocab import Vocab
 from thinc.api import Model
 
 from ..batch import RelationPrediction, RowGold, Rows, SpanBatch, SpanPrediction
-from ..errors import Errors, Warnings
+from ..errors import Errors, Rule, Warnings
 from ..relations import get_relations, register_extensions
 from ..scorers import score_relation_table
-from .base import OUTPUTS, PROBABILITY, TablePipe, reasons_of
+from .base import LABELS, OUTPUTS, PROBABILITY, TablePipe, reasons_of
+from .loading import are_labels, is_number
 from .outputs import flatten_prediction, write_ents, write_spans
 from .relation_gold import (
     Lost,
@@ -36,6 +37,7 @@ class RelationPipe(TablePipe):
     """Finds labelled relations between entities and writes them to `doc._.relations`."""
 
     model_name = "relation_table"
+    label_dims = {"labels": "nO", "relation_labels": "nR"}
     new_counts = Lost
 
     def __init__(
@@ -98,16 +100,23 @@ class RelationPipe(TablePipe):
             "max_cells": max_cells,
         }
         self._warned = set()
-        outputs = OUTPUTS if self.predicts_entities else ("spans", "ents")
-        self._check_settings(
-            [
-                ("entities", entities in ENTITIES, f"it must be one of {ENTITIES}"),
-                ("output", self.cfg["output"] in outputs, f"it must be one of {outputs}"),
-                ("threshold", 0 <= threshold <= 1, PROBABILITY),
-                ("relation_threshold", 0 <= relation_threshold <= 1, PROBABILITY),
-            ]
-        )
+        self._check_settings(self.cfg)
         register_extensions()
+
+    def _rules(self, cfg: Dict[str, Any]) -> List[Rule]:
+        outputs = OUTPUTS if cfg["entities"] == "predict" else ("spans", "ents")
+        return [
+            ("labels", are_labels(cfg["labels"]), LABELS),
+            ("relation_labels", are_labels(cfg["relation_labels"]), LABELS),
+            ("entities", cfg["entities"] in ENTITIES, f"it must be one of {ENTITIES}"),
+            ("output", cfg["output"] in outputs, f"it must be one of {outputs}"),
+            ("threshold", is_number(cfg["threshold"], least=0, most=1), PROBABILITY),
+            (
+                "relation_threshold",
+                is_number(cfg["relation_threshold"], least=0, most=1),
+                PROBABILITY,
+            ),
+        ]
 
     @property
     def labels(self) -> Tuple[str, ...]:
@@ -154,8 +163,7 @@ class RelationPipe(TablePipe):
         return self._add(label, "relation_labels", "nR")
 
     def _add(self, label: str, kind: str, dim: str) -> int:
-        if not isinstance(label, str):
-            raise ValueError(SpacyErrors.E187)
+        self._check_label(label)
         if label in self.cfg[kind]:
             return 0
         if self.model.has_dim(dim):
