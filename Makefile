@@ -9,8 +9,9 @@ PY_TRF := $(VENV_TRF)/bin/python
 PIP_TRF := $(PY_TRF) -m pip install --quiet --disable-pip-version-check -c constraints-transformers.txt
 BENCH ?=
 TESTS ?=
+SOAK_MINUTES ?= 40
 
-.PHONY: demo test test-transformers lint docs bench clean
+.PHONY: demo test test-transformers soak lint docs bench clean
 
 $(VENV)/.base: setup.cfg pyproject.toml constraints.txt
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
@@ -42,6 +43,10 @@ lint: $(VENV)/.dev
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
+
+soak: $(VENV)/.dev  ## random faults for SOAK_MINUTES; figures in metrics/soak.jsonl
+	mkdir -p metrics
+	OMP_NUM_THREADS=1 $(PY) -m pytest -q tests/soak --soak $(SOAK_MINUTES) --soak-results metrics/soak.jsonl
 
 docs: $(VENV)/.dev  ## the site, in site/; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet

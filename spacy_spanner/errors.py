@@ -180,6 +180,18 @@ class Errors(metaclass=WithCodes):
         "({reason}). Put back a whole one, or begin anew: the same command without --resume removes "
         "model-last and model-best and trains from the start."
     )
+    S124 = (
+        "Component '{name}': its stored settings (cfg) cannot be used: {reason}. Load an unchanged copy of "
+        "the pipeline, or train it again."
+    )
+    S125 = (
+        "Component '{name}': its stored model cannot be used: {reason}. Load an unchanged copy of the "
+        "pipeline with its own config, or train it again."
+    )
+    S126 = (
+        "There is an empty label: {place}. spaCy writes no entity without a label. Give it a name, or remove "
+        "what is labelled so."
+    )
     S080 = "The transformer '{name}' cannot be loaded: {reason}."
     S081 = (
         "The transformer '{name}' asks for code of its own (`auto_map` in {file}). spacy-spanner never runs "

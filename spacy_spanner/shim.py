@@ -10,17 +10,19 @@ from typing import Any, Callable, Dict, Iterator, Optional, Tuple, Union, cast
 
 import safetensors.torch
 import torch
-from safetensors import SafetensorError
 from thinc.api import Optimizer, get_torch_default_device
 from thinc.shims.shim import Shim
 from thinc.types import FloatsXd
 from thinc.util import torch2xp, xp2torch
-from torch import nn
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from .errors import Errors
 from .label_axes import with_old_weights
 
 HEADER = "spacy-spanner"  # the metadata entry of our weight files
+MOST = 100_000  # tensors of a file; reading the header of more takes too much memory
+LEAST_LIMIT = 1 << 16  # a size up to this does no harm before it is checked
 Size = Union[int, str]  # a number, or text such as the configuration of a pretrained encoder
 
 # A forked worker that inherits torch's thread pool waits for threads which do not exist there.
@@ -141,17 +143,39 @@ class ModuleShim(Shim):
         if not bytes_data:
             self._model, self.sizes = None, {}
             return self
-        sizes = read_sizes(bytes_data)
+        state, sizes = read_weights(bytes_data)
+        limit = max([LEAST_LIMIT, *(n for t in state.values() if t.numel() for n in t.shape)])
+        self.check_sizes(sizes, state, limit)
         try:
-            state = safetensors.torch.load(bytes_data)
-        except (SafetensorError, ValueError, KeyError) as err:
-            raise ValueError(Errors.S004.format(reason=err)) from err
-        module = self.build(**sizes)
-        try:
-            module.load_state_dict(state)
-        except RuntimeError as err:
+            with torch.device("meta"), Unfilled():  # takes no memory, whatever the sizes
+                check_state(self.maker(**sizes), state)
+            self.build(**sizes).load_state_dict(state)
+        except ValueError:
+            raise
+        except Exception as err:  # the library of an encoder has its own error for every wrong size
             raise ValueError(Errors.S005.format(reason=err)) from err
         return self
+
+    def check_sizes(self, sizes: Dict[str, Size], state: Dict[str, Tensor], limit: int) -> None:
+        """Refuse sizes that the tensors cannot have, before anything is made of them.
+
+        limit: The longest axis of a tensor, or a number that does no harm."""
+        for name, size in sizes.items():
+            if isinstance(size, int) and not 0 <= size <= limit:
+                reason = f"its header says {name} = {size}, but no tensor is that large"
+                raise ValueError(Errors.S004.format(reason=reason))
+
+
+class Unfilled(TorchFunctionMode):
+    """Fills no weights. Without it, the first of them on the meta device takes torch seconds."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func.__name__ in ("normal_", "uniform_"):  # those of tensors, and those of nn.init
+            return args[0] if args else kwargs["tensor"]
+        if func is torch.eye:
+            return torch.empty(args[0], args[-1])
+        return func(*args, **kwargs)
 
 
 def torch_device(device_type: str, device_id: int) -> torch.device:
@@ -162,17 +186,49 @@ def torch_device(device_type: str, device_id: int) -> torch.device:
     return default if default.type == "mps" else torch.device("cpu")
 
 
-def read_sizes(bytes_data: bytes) -> Dict[str, Size]:
-    """The sizes a weight file was written with; refuses what is not a weight file of ours."""
-    if len(bytes_data) < 8:
-        raise ValueError(Errors.S004.format(reason="the data is too short"))
+def read_weights(bytes_data: bytes) -> Tuple[Dict[str, Tensor], Dict[str, Size]]:
+    """The tensors of a weight file, and the sizes it was written with; refuses what is not a weight
+    file of ours."""
     n_header = int.from_bytes(bytes_data[:8], "little")
-    if n_header > len(bytes_data) - 8:
+    if n_header > len(bytes_data) - 8 or bytes_data.count(b"data_offsets", 8, 8 + n_header) > MOST:
         raise ValueError(Errors.S004.format(reason="there is no safetensors header"))
+    try:
+        state = safetensors.torch.load(bytes_data)  # refuses a header that is not as it must be
+    except Exception as err:  # it has many: its own for the format, torch's for the numbers
+        raise ValueError(Errors.S004.format(reason=err)) from err
     try:
         header = json.loads(bytes_data[8 : 8 + n_header])
         sizes = json.loads(header["__metadata__"][HEADER])
-        return {str(k): v if isinstance(v, str) else int(v) for k, v in sizes.items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as err:
+        if not all(type(size) in (int, str) for size in sizes.values()):
+            raise TypeError
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as err:
         reason = "its header is not one of spacy-spanner"
         raise ValueError(Errors.S004.format(reason=reason)) from err
+    for name, tensor in state.items():
+        if tensor.is_floating_point() and not tensor.isfinite().all():
+            reason = f"{name} holds numbers that are not finite"
+            raise ValueError(Errors.S004.format(reason=reason))
+    return state, sizes
+
+
+def check_state(module: nn.Module, state: Dict[str, Tensor]) -> None:
+    """Refuse tensors that a module does not have, in name, shape or type. A part may name tensors
+    that take the size of what is loaded (`resized`); it checks those itself."""
+    expected = module.state_dict()
+    free = {
+        f"{path}.{name}".lstrip(".")
+        for path, part in module.named_modules()
+        for name in getattr(part, "resized", ())
+    }
+
+    def kind(name: str, tensor: Tensor) -> Any:
+        return tensor.dtype, tensor.dim() if name in free else tensor.shape
+
+    different = sorted(expected.keys() ^ state.keys())
+    shared = expected.keys() & state.keys()
+    different += sorted(n for n in shared if kind(n, expected[n]) != kind(n, state[n]))
+    if different:
+        reason = (
+            f"{', '.join(different[:3])} ({len(different)} in all) differ in name, shape or type"
+        )
+        raise ValueError(Errors.S005.format(reason=reason))

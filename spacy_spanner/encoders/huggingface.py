@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
-from typing import Any, Callable, List, Literal, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Literal, Optional, Tuple
 
 import torch
 from spacy.tokens import Doc
@@ -12,7 +13,7 @@ from thinc.types import Floats2d
 from torch import Tensor, nn
 
 from ..errors import Errors
-from ..shim import ModuleShim
+from ..shim import ModuleShim, Size
 from .huggingface_files import Pretrained, load_pretrained
 from .huggingface_module import depth, make_module
 from .pieces import Windows
@@ -35,6 +36,15 @@ class HuggingFaceShim(ModuleShim):
         super().__init__(maker, learn_rate_scale=learn_rate_scale)
         self.layer_decay = layer_decay
         self._grad_scaler = PyTorchGradScaler(enabled=scales_gradients)
+
+    def check_sizes(self, sizes: Dict[str, Size], state: Dict[str, Tensor], limit: int) -> None:
+        super().check_sizes(sizes, state, limit)
+        numbers = list(numbers_of(read_object(str(sizes.get("config")))))
+        for name, number in numbers:
+            is_count = name.endswith(("num_hidden_layers", "n_layers"))
+            if abs(number) > (len(state) if is_count else max(limit, 1 << 20)):
+                reason = f"its header says {name} = {number}, which its tensors are too few for"
+                raise ValueError(Errors.S004.format(reason=reason))
 
     def step_options(self, name: str, parameter: nn.Parameter) -> Tuple[float, bool]:
         n_layers = self.module.n_layers
@@ -72,6 +82,27 @@ class HuggingFaceShim(ModuleShim):
             super().finish_update(optimizer)
         if self.scales:
             self._grad_scaler.update()
+
+
+def read_object(text: str) -> Dict[str, Any]:
+    """A stored JSON object."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as err:
+        raise ValueError(Errors.S004.format(reason=f"its header cannot be read ({err})")) from err
+    if not isinstance(found, dict):
+        raise ValueError(Errors.S004.format(reason="its header is not one of an encoder"))
+    return found
+
+
+def numbers_of(value: Any, name: str = "") -> Iterator[Tuple[str, int]]:
+    """All whole numbers in a JSON value, with the names they have there."""
+    if isinstance(value, int):
+        yield name, value
+    elif isinstance(value, (dict, list)):
+        items = value.items() if isinstance(value, dict) else ((name, item) for item in value)
+        for key, item in items:
+            yield from numbers_of(item, key)
 
 
 def shim_of(model: Encoder) -> HuggingFaceShim:

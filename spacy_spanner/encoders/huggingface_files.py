@@ -33,8 +33,12 @@ FILES = [
     *("model.safetensors", "model-*.safetensors", "model.safetensors.index.json"),
 ]
 PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.msgpack")
-# Settings that make transformers fetch or import more than the files of the model.
-FOREIGN = ("quantization_config", "attn_implementation", "experts_implementation", "kernel_config")
+# Settings that make transformers fetch or import more than the files of the model, and those of
+# other heads.
+FOREIGN = (
+    *("quantization_config", "attn_implementation", "experts_implementation", "kernel_config"),
+    *("num_labels", "id2label", "label2id"),
+)
 
 
 class Pretrained(NamedTuple):

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .huggingface_files import make_config, make_encoder
+from ..errors import Errors
+from .huggingface_files import KINDS, make_config, make_encoder
 from .pieces import PieceBatch, PieceReader, Windows, group_by_length
 
 # Pieces read at once: on a CPU what fits its caches, on a GPU what keeps it busy.
@@ -159,8 +160,13 @@ def make_module(
     """
     from tokenizers import Tokenizer
 
-    encoder = make_encoder(make_config(json.loads(config)))
-    reader = PieceReader(
-        Tokenizer.from_str(tokenizer), max_pieces=max_pieces, windows=windows, overlap=overlap
-    )
+    settings = make_config(json.loads(config))
+    encoder = make_encoder(settings)
+    read = Tokenizer.from_str(tokenizer)
+    last = max(read.get_vocab().values(), default=0)
+    longest = settings.max_position_embeddings - KINDS[settings.model_type]
+    if last >= settings.vocab_size or not 0 < max_pieces <= longest:
+        reason = "the tokenizer has more pieces, or longer sequences, than the encoder"
+        raise ValueError(Errors.S005.format(reason=reason))
+    reader = PieceReader(read, max_pieces=max_pieces, windows=windows, overlap=overlap)
     return HuggingFaceModule(encoder, reader, **options)

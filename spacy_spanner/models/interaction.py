@@ -79,7 +79,7 @@ class Interaction(nn.Module):
     def __init__(self, *, width: int):
         super().__init__()
         # Vectors of O, B, I, E and S: the pointer has no classifier whose rows would be its labels.
-        labels = nn.Parameter(torch.randn(5, width) * width**-0.5)
+        labels = nn.Parameter(torch.empty(5, width).normal_(std=width**-0.5))
         self.boundary_labels = nn.ParameterDict({"table": labels})
         self.output_width = 4 * width
         self.boundary_scores = BiaffineScores(query_width=2 * width, key_width=2 * width)

@@ -16,6 +16,8 @@ from ..contract import Tokens
 from ..dropout import Dropout
 from ..spans.range_max import RangeMax
 
+PIECE = 1 << 15  # numbers that fit into the caches of a CPU
+
 
 @dataclass
 class Spans:
@@ -55,7 +57,7 @@ class SpanScorer(nn.Module):
         hidden = F.linear(self.dropout(pooled), for_pool, self.joint.bias)  # (N, H)
         x = self.dropout(x)  # once: hardly a span has the same word at both of its sides
         hidden = hidden + project(x, left, for_left) + project(x, right, for_right)
-        return self.out(F.gelu(hidden))
+        return self.out(gelu(hidden))
 
     def parts(self) -> Tuple[Tensor, Tensor, Tensor]:
         """The weight for each part of the input.  (H, D) each"""
@@ -79,9 +81,21 @@ class SpanScorer(nn.Module):
                 pooled = torch.maximum(pooled[:fits], x[shift:])  # (fits, B, D)
             edges = (left[:fits] + right[shift:]).flatten(0, 1)  # (fits * B, H)
             hidden = torch.addmm(edges, pooled.flatten(0, 1), for_pool.t())
-            scores = F.linear(F.gelu(hidden), self.out.weight[:1], self.out.bias[:1])
+            scores = F.linear(gelu(hidden), self.out.weight[:1], self.out.bias[:1])
             logits[shift, :fits] = scores.view(fits, n_rows)
         return logits.permute(2, 1, 0)
+
+
+def gelu(x: Tensor) -> Tensor:
+    """GELU. On a CPU, oneDNN keeps code for every shape it has met, a few kilobytes each: without a
+    gradient, numbers are taken in pieces of which all but the last have the same shape."""
+    if x.device.type != "cpu" or (x.requires_grad and torch.is_grad_enabled()):
+        return F.gelu(x)
+    result = torch.empty_like(x, memory_format=torch.contiguous_format)
+    parts = x.contiguous().flatten().split(PIECE), result.view(-1).split(PIECE)
+    for part, target in zip(*parts, strict=True):
+        torch.ops.aten.gelu.out(part, out=target)
+    return result
 
 
 def project(x: Tensor, index: Tensor, weight: Tensor) -> Tensor:

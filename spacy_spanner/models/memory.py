@@ -15,8 +15,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..contract import ReadsWords, Reports
-from .memory_index import Bucket, Found, MemoryIndex
+from ..errors import Errors
+from .memory_index import Bucket, Found, MemoryIndex, count_slots
 
+MOST_NUMBERS = 4_000_000  # of the memory, read at once
 # Threads may ask one memory at once. Not an attribute, which could not be copied.
 CACHE_LOCK = Lock()
 DTYPES = {"float32": torch.float32, "float16": torch.float16}
@@ -72,6 +74,7 @@ class WordMemory(nn.Module, ReadsWords, Reports):
 
     keys: Tensor  # (S, E)
     values: Tensor  # (S, D)
+    resized = ("keys", "values", "_extra_state")  # take the size of what is loaded
 
     def __init__(
         self,
@@ -105,6 +108,11 @@ class WordMemory(nn.Module, ReadsWords, Reports):
             return
         self.index = MemoryIndex.learn(words, counts, self.max_slots)
         self._resize(self.index.n_slots)
+
+    @property
+    def widths(self) -> Tuple[int, int]:
+        """Of keys and values."""
+        return self.keys.shape[1], self.values.shape[1]
 
     @property
     def megabytes(self) -> float:
@@ -152,12 +160,16 @@ class WordMemory(nn.Module, ReadsWords, Reports):
             most=self.most_read,
             draw=self.random.random(self.most_read) if self.training else self.fixed_draw,
             twice_only=self.training and not self.read_singletons,
+            alone=self._may_reuse,
         )
         answers = [queries.new_zeros(0, self.values.shape[1])]
         answer_at = numpy.full(len(queries), -1)  # (B L,)
         n_answers = 0
         for bucket in buckets:
-            answers.append(self._read(queries, bucket).flatten(0, 1))  # (U Q, D)
+            most = max(1, MOST_NUMBERS // (bucket.slots.shape[1] * sum(self.widths)))
+            for start in range(0, len(bucket.slots), most):
+                part = bucket.pick(slice(start, start + most))
+                answers.append(self._read(queries, part).flatten(0, 1))  # (U Q, D)
             number = n_answers + numpy.arange(bucket.places.size).reshape(bucket.places.shape)
             answer_at[bucket.places[bucket.is_query]] = number[bucket.is_query]
             n_answers += bucket.places.size
@@ -224,8 +236,13 @@ class WordMemory(nn.Module, ReadsWords, Reports):
         self.index = MemoryIndex(state.cpu().numpy().copy())
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
-        """Take over the size of what is loaded."""
+        """Take over the size of what is loaded, if it fits together."""
         if prefix + "keys" in state_dict:
+            shapes = [state_dict[prefix + name].shape for name in ("keys", "values")]
+            n_slots = count_slots(state_dict[prefix + "_extra_state"].cpu().numpy())
+            if shapes != [(n_slots, width) for width in self.widths]:
+                reason = "the slots of the memory do not fit its words"
+                raise ValueError(Errors.S005.format(reason=reason))
             self._resize(len(state_dict[prefix + "keys"]))
         super()._load_from_state_dict(state_dict, prefix, *args)
 

@@ -36,6 +36,12 @@ class Bucket:
     places: numpy.ndarray  # (U, Q) tokens of each word in the flattened batch
     is_query: numpy.ndarray  # (U, Q) bool; the rest is padding
 
+    def pick(self, which: slice) -> Bucket:
+        """Some of the words."""
+        return Bucket(
+            self.slots[which], self.n_slots[which], self.places[which], self.is_query[which]
+        )
+
 
 class MemoryIndex:
     """A ring of slots for every word, one behind the other in the order of the words.
@@ -99,7 +105,13 @@ class MemoryIndex:
         return slots[last], places[last]
 
     def plan(
-        self, found: Found, *, most: int, draw: numpy.ndarray, twice_only: bool
+        self,
+        found: Found,
+        *,
+        most: int,
+        draw: numpy.ndarray,
+        twice_only: bool = False,
+        alone: bool = False,
     ) -> List[Bucket]:
         """What to read for these tokens; those whose word has nothing to read are left out.
 
@@ -107,6 +119,8 @@ class MemoryIndex:
             length and one is taken of each.
         draw: (most,) which slot of a run is taken, as numbers from 0 to 1.
         twice_only: Leave out words that occur only once in the training data.
+        alone: Read for each token as if it were the only one, in shapes that follow from its word:
+            sums are then rounded the same way whatever else is asked.
         """
         readable = self.filled > 0
         if twice_only:
@@ -114,14 +128,15 @@ class MemoryIndex:
         found = found.pick(readable[found.words])
         order = numpy.argsort(found.words, kind="stable")
         places = found.places[order]
-        words, first, n_tokens = numpy.unique(
-            found.words[order], return_index=True, return_counts=True
-        )
+        words = found.words[order]
+        first, n_tokens = numpy.arange(len(words)), numpy.ones(len(words), dtype="int64")
+        if not alone:
+            words, first, n_tokens = numpy.unique(words, return_index=True, return_counts=True)
         filled = self.filled[words]  # (U,)
         n_read = numpy.minimum(filled, most)
         # Padding costs more than another bucket only where there are many slots.
-        level = 100 * numpy.ceil(numpy.log2(numpy.maximum(n_read, 16)))
-        level += numpy.ceil(numpy.log2(n_tokens) / 2)
+        power = numpy.ceil(numpy.log2(numpy.maximum(n_read, 16)))
+        level = 100 * power + numpy.ceil(numpy.log2(n_tokens) / 2)
         buckets = []
         for members in (numpy.flatnonzero(level == one) for one in numpy.unique(level)):
             step = numpy.arange(n_tokens[members].max())  # (Q,)
@@ -130,8 +145,20 @@ class MemoryIndex:
             slots = self.starts[words[members], None] + spread(
                 filled[members], n_read[members], draw
             )
+            if alone:
+                padding = 2 ** int(power[members[0]]) - slots.shape[1]
+                slots = numpy.pad(slots, ((0, 0), (0, padding)))
             buckets.append(Bucket(slots, n_read[members], places[at], is_query))
         return buckets
+
+
+def count_slots(table: numpy.ndarray) -> Optional[int]:
+    """The slots of a table (4, K) that an index can have; None for any other."""
+    words, *numbers = table
+    # Bounded one by one, so that no sum of them can run over.
+    fits = all(row.min(initial=0) >= 0 and row.max(initial=0) < 1 << 40 for row in numbers)
+    fits = fits and len(table) == 4 and (words[1:] > words[:-1]).all() and table[SIZE].all()
+    return int(table[SIZE].sum()) if fits else None
 
 
 def spread(filled: numpy.ndarray, n_read: numpy.ndarray, draw: numpy.ndarray) -> numpy.ndarray:

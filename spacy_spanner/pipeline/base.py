@@ -4,9 +4,23 @@ from __future__ import annotations
 
 import warnings
 from itertools import islice
-from typing import Any, Callable, Dict, Iterable, List, NoReturn, Optional, Set, Tuple
+from pathlib import Path
+from typing import (
+    Any,
+    Callable,
+    ClassVar,
+    Dict,
+    Iterable,
+    List,
+    NoReturn,
+    Optional,
+    Set,
+    Tuple,
+    Union,
+)
 
 import numpy
+from spacy import util
 from spacy.errors import Errors as SpacyErrors
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
@@ -20,12 +34,15 @@ from ..batch import START, RowGold, Rows, SpanBatch
 from ..errors import Errors, Rule, Warnings, check
 from ..span_scores import register_extensions
 from .gold import span_keys
+from .loading import are_labels, is_count, is_number, load_model, load_settings, read_bytes
 from .rows import cut_rows
-from .seen import NOTHING, REACH, SPAN, UNKNOWN, learn_from, limit, row_sizes
+from .seen import NOTHING, REACH, SPAN, UNKNOWN, is_record, learn_from, limit, row_sizes
 from .settings import Setting, plain, type_rules
 
 OUTPUTS = ("spans", "ents", "both")
 PROBABILITY = "it must be a probability from 0 to 1"
+AT_LEAST_1 = "it must be at least 1, or null"
+LABELS = "it must be a list of distinct texts, none of them empty"
 
 
 class TablePipe(TrainablePipe):
@@ -33,6 +50,7 @@ class TablePipe(TrainablePipe):
     `_row_gold`) and what could not be learned (`_report`)."""
 
     model_name: str  # name of the models that fit
+    label_dims: ClassVar[Dict[str, str]]  # from lists of labels in `cfg` to dimensions of the model
     new_counts: Callable[[], Any]  # makes what lost gold is counted in
     cfg: Dict[str, Any]
     _warned: Set[str]
@@ -109,20 +127,27 @@ class TablePipe(TrainablePipe):
     def configure(self, **values: Any) -> None:
         """Change settings. Those that cannot work are refused, with what to change."""
         cfg = {**self.cfg, **{name: plain(value) for name, value in values.items()}}
-        check(self.name, cfg, type_rules(type(self), values))
-        check(self.name, cfg, self._rules(cfg))
+        self._check(cfg)
         self.cfg.update(cfg)
+
+    def _check(self, cfg: Dict[str, Any]) -> None:
+        """Refuse settings that cannot work, with what to change."""
+        check(self.name, cfg, type_rules(type(self), cfg))
+        check(self.name, cfg, self._rules(cfg))
 
     def _rules(self, cfg: Dict[str, Any]) -> List[Rule]:
         """What must hold of the settings; a subclass adds its own."""
+        factor = cfg["width_factor"]
         return [
-            ("window", cfg["window"] > 0, "a row needs at least one token"),
+            ("labels", are_labels(cfg["labels"]), LABELS),
+            ("window", is_count(cfg["window"], least=1), "a row needs at least one token"),
             ("overlap", 0 <= cfg["overlap"] < cfg["window"], "it must be less than `window`"),
             ("join_training", 0 <= cfg["join_training"] <= 1, "it is a share from 0 to 1"),
-            ("width_factor", (cfg["width_factor"] or 1) >= 1, "it must be at least 1, or null"),
-            ("max_cells", cfg["max_cells"] > 0, "it must be positive"),
+            ("width_factor", factor is None or is_number(factor, least=1), AT_LEAST_1),
+            ("max_cells", is_count(cfg["max_cells"], least=1), "it must be positive"),
             ("spans_key", cfg["spans_key"] != cfg["ents_key"], "it must differ from `ents_key`"),
-            ("threshold", 0 <= cfg["threshold"] <= 1, PROBABILITY),
+            ("threshold", is_number(cfg["threshold"], least=0, most=1), PROBABILITY),
+            ("seen", is_record(cfg["seen"]), "it must be what training stored there"),
         ]
 
     @property
@@ -146,6 +171,8 @@ class TablePipe(TrainablePipe):
         """
         if not isinstance(label, str):
             raise ValueError(SpacyErrors.E187)
+        if not label:
+            raise ValueError(Errors.S126.format(place=f"a label of component '{self.name}'"))
         if label in self.cfg[kind]:
             return 0
         if self.model.has_dim(dim):
@@ -153,6 +180,35 @@ class TablePipe(TrainablePipe):
         self.cfg[kind].append(label)
         self.vocab.strings.add(label)
         return 1
+
+    def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> TablePipe:
+        """Load the component from a folder; what was changed or damaged is refused."""
+        return self._load(util.from_disk, Path(path), exclude, read_bytes)
+
+    def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> TablePipe:
+        """As `from_disk`, from what `to_bytes` gave."""
+        return self._load(util.from_bytes, bytes_data, exclude, lambda value: value)
+
+    def _load(self, load: Callable, source: Any, exclude: Iterable[str], read: Callable) -> Any:
+        vocab = self.vocab.from_disk if isinstance(source, Path) else self.vocab.from_bytes
+        load(
+            source,
+            {
+                "vocab": lambda value: vocab(value, exclude=exclude),
+                "cfg": lambda value: load_settings(self.name, self.cfg, read(value), self._check),
+                "model": lambda value: load_model(self.name, self.model, read(value)),
+            },
+            exclude,
+        )
+        self._check(self.cfg)
+        if self.cfg["seen"] is not None:
+            self.cfg["seen"] = {**UNKNOWN, **self.cfg["seen"]}
+        for labels, dim in self.label_dims.items():
+            if self.model.has_dim(dim) and self.model.get_dim(dim) != len(self.cfg[labels]):
+                n_labels, n_out = len(self.cfg[labels]), self.model.get_dim(dim)
+                reason = f"there are {n_labels} {labels}, but the model gives {n_out}"
+                raise ValueError(Errors.S124.format(name=self.name, reason=reason))
+        return self
 
     def update(
         self,

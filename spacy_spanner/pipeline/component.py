@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import islice
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence
+from typing import Any, Callable, ClassVar, Dict, Iterable, List, Optional, Sequence
 
 import numpy
 from spacy.errors import Errors as SpacyErrors
@@ -20,6 +20,7 @@ from ..overlaps import RULES
 from ..scorers import score_span_table
 from .base import OUTPUTS, TablePipe, reasons_of
 from .gold import TOO_WIDE, DocGold, read_gold, row_gold
+from .loading import is_number
 from .outputs import calibrate, flatten_prediction, write_ents, write_spans
 from .settings import Setting
 
@@ -30,6 +31,7 @@ class SpanTablePipe(TablePipe):
     """Finds labelled spans with any span-table model and writes them to a document."""
 
     model_name = "span_table"
+    label_dims: ClassVar[Dict[str, str]] = {"labels": "nO"}
     new_counts = Counter
 
     temperature, overlaps, label_thresholds = Setting(), Setting(), Setting()
@@ -80,11 +82,11 @@ class SpanTablePipe(TablePipe):
     def _rules(self, cfg: Dict[str, Any]) -> List[Rule]:
         own = cfg["label_thresholds"]
         known = isinstance(own, dict) and all(label in cfg["labels"] for label in own)
-        possible = known and all(isinstance(v, (float, int)) and 0 <= v <= 1 for v in own.values())
+        possible = known and all(is_number(v, least=0, most=1) for v in own.values())
         return [
             ("output", cfg["output"] in OUTPUTS, f"it must be one of {OUTPUTS}"),
-            ("overlaps", cfg["overlaps"] in RULES, f"it must be one of {tuple(RULES)}"),
-            ("temperature", cfg["temperature"] > 0, "it must be positive"),
+            ("overlaps", cfg["overlaps"] in tuple(RULES), f"it must be one of {tuple(RULES)}"),
+            ("temperature", is_number(cfg["temperature"], least=1e-9), "it must be positive"),
             ("label_thresholds", possible, "it must be a dict from labels to probabilities"),
             *super()._rules(cfg),
         ]

@@ -12,6 +12,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from ..batch import END, START, RowGold, Rows
+from ..errors import Errors
 from ..overlaps import outermost
 
 # Why a gold span cannot be learned, in the words of the warning.
@@ -49,6 +50,9 @@ def read_gold(
         return None
     if known is not None and not known.any() and not spans:
         return None
+    for span in spans:
+        if not span.label:
+            raise ValueError(Errors.S126.format(place=f"of the gold span {span.text!r}"))
     counts["total"] += n_gold
     counts[MISALIGNED] += n_gold - len(spans)
     table = [(s.start, s.end, label_ids[s.label]) for s in spans if s.label in label_ids]

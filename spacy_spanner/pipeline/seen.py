@@ -10,6 +10,7 @@ from typing import Any, Dict, Optional
 import numpy
 
 from ..batch import END, START, RowGold, Rows
+from .loading import is_count
 
 # Largest values in the training data, in tokens.
 ROW, SPAN, REACH = "longest_row", "widest_span", "longest_relation"
@@ -22,6 +23,18 @@ UNKNOWN: Dict[str, int] = {**NOTHING, ROW: 64, SPAN: 15, REACH: 64}
 
 # Relations are looked for inside sentences unless more than this share of the gold goes across.
 FEW = 0.02
+
+
+def is_record(seen: Any) -> bool:
+    """Whether it is a record of what was seen, or None for none."""
+    if seen is None:
+        return True
+    return (
+        isinstance(seen, dict)
+        and seen.keys() <= NOTHING.keys()  # earlier versions stored fewer
+        and all(is_count(value) for value in seen.values())
+        and seen.get(ACROSS, 0) <= seen.get(RELATIONS, 0)
+    )
 
 
 def learn_from(seen: Dict[str, int], rows: Rows, gold: RowGold) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, ClassVar, Dict, Iterable, List, Optional, Tuple
 
 import numpy
 from spacy.errors import Errors as SpacyErrors
@@ -14,8 +14,9 @@ from thinc.api import Model
 
 from ..batch import RelationPrediction, RowGold, Rows, SpanBatch, SpanPrediction
 from ..errors import Errors, Rule, Warnings
-from ..pipeline.base import OUTPUTS, PROBABILITY, TablePipe, reasons_of
+from ..pipeline.base import LABELS, OUTPUTS, PROBABILITY, TablePipe, reasons_of
 from ..pipeline.gold import same_tokens
+from ..pipeline.loading import are_labels
 from ..pipeline.outputs import flatten_prediction, write_ents, write_spans
 from ..pipeline.seen import within_sentences
 from ..pipeline.sentences import marked_starts
@@ -39,6 +40,7 @@ class RelationPipe(TablePipe):
     """Finds labelled relations between entities and writes them to `doc._.relations`."""
 
     model_name = "relation_table"
+    label_dims: ClassVar[Dict[str, str]] = {"labels": "nO", "relation_labels": "nR"}
     new_counts = Lost
 
     relation_threshold = Setting()
@@ -93,6 +95,7 @@ class RelationPipe(TablePipe):
         return [
             ("entities", cfg["entities"] in ENTITIES, f"it must be one of {ENTITIES}"),
             ("output", cfg["output"] in outputs, f"it must be one of {outputs}"),
+            ("relation_labels", are_labels(cfg["relation_labels"]), LABELS),
             ("relation_threshold", 0 <= cfg["relation_threshold"] <= 1, PROBABILITY),
             *super()._rules(cfg),
         ]

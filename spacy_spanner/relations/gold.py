@@ -11,6 +11,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from ..batch import END, START, RelationPrediction, RowGold, Rows
+from ..errors import Errors
 from ..pipeline.gold import (
     MISALIGNED,
     UNKNOWN_LABEL,
@@ -73,6 +74,10 @@ def read_relation_gold(
     same = same_tokens(example)
     table = set()
     for relation in stored:
+        if not relation.label:
+            raise ValueError(
+                Errors.S126.format(place=f"of a gold relation in {example.text[:50]!r}")
+            )
         head: Optional[Tuple[int, int]] = (relation.head_start, relation.head_end)
         tail: Optional[Tuple[int, int]] = (relation.tail_start, relation.tail_end)
         if not same:
