@@ -44,11 +44,12 @@ def peak_mb() -> float:
 
 
 def main(path: str, words: str, threads: str) -> None:
+    from spacy_spanner import use_fastest_ops
+
     from . import listener  # noqa: F401  (registers the factory)
-    from .speed import use_fast_products
 
     torch.set_num_threads(int(threads))
-    use_fast_products()
+    use_fastest_ops()
     nlp = spacy.load(path)
     doc = Doc(nlp.vocab, words=json.loads(Path(words).read_text(encoding="utf8")))
     for _ in nlp.pipe([doc]):
