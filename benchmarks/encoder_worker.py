@@ -23,9 +23,9 @@ from spacy.util import load_config_from_str, minibatch
 from thinc.api import fix_random_seed
 
 from spacy_spanner import use_fastest_ops
+from spacy_spanner.timing.worker import peak_mb
 from spacy_spanner.training_config import join_config
 
-from .peak import peak_mb
 from .systems import make_config
 
 RATE = 1e-4

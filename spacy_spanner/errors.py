@@ -190,6 +190,7 @@ class Errors(metaclass=WithCodes):
     )
     S087 = "This cannot be migrated: {reason}."
     S086 = "The library transformers is not installed: pip install 'spacy-spanner[huggingface]'."
+    S210 = "{path} could not be measured: {reason}. Check that `spacy.load` loads it and that it annotates."
 
 
 class Warnings(metaclass=WithCodes):

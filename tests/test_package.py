@@ -78,11 +78,12 @@ ALLOWED = {
     "training_config": {"errors"},
     "analysis": {"corpus", "errors", "relations"},
     "distributed": {"acceleration", "corpus", "errors", "relations", "training_config"},
+    "timing": {"acceleration", "analysis", "errors"},
     "migration": {"encoders", "errors", "training_config"},
     "tuning": {"analysis", "batch", "corpus", "errors", "pipeline"},
     "cli": {
         *{"acceleration", "analysis", "corpus", "distributed", "errors", "migration"},
-        *{"training_config", "tuning"},
+        *{"timing", "training_config", "tuning"},
     },
 }
 WITHOUT_TORCH = [
