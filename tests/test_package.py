@@ -78,12 +78,13 @@ ALLOWED = {
     "training_config": {"errors"},
     "analysis": {"corpus", "errors", "relations"},
     "distributed": {"acceleration", "corpus", "errors", "relations", "training_config"},
+    "service": {"analysis", "distributed"},
     "timing": {"acceleration", "analysis", "errors"},
     "migration": {"encoders", "errors", "training_config"},
     "tuning": {"analysis", "batch", "corpus", "errors", "pipeline"},
     "cli": {
         *{"acceleration", "analysis", "corpus", "distributed", "errors", "migration"},
-        *{"timing", "training_config", "tuning"},
+        *{"service", "timing", "training_config", "tuning"},
     },
 }
 WITHOUT_TORCH = [

@@ -20,16 +20,27 @@ FEW = 20  # differences over fewer gold spans are drawn pale
 MINUS = "\u2212"
 
 
-def documents_page(docs: Sequence[MarkedDoc], *, title: str, note: str) -> str:
-    """A self-contained page of documents: counts, legend, then the texts with their spans."""
+def documents_page(
+    docs: Sequence[MarkedDoc],
+    *,
+    title: str,
+    note: str,
+    template: str = "documents.html",
+    **more: Any,
+) -> str:
+    """A self-contained page of documents: counts, legend, then the texts with their spans.
+
+    more: For a template that extends that of documents.
+    """
     marks = [mark for doc in docs for mark in doc.marks]
     labels = sorted({mark.label for mark in marks})
     classes = {label: f"label-{i}" for i, label in enumerate(labels)}
     counts = [[count_marks(own) for own in (doc.marks, doc.relations)] for doc in docs]
     return (
         environment()
-        .get_template("documents.html")
+        .get_template(template)
         .render(
+            **more,
             title=title,
             note=note,
             glyphs=GLYPHS,

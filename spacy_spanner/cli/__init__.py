@@ -15,6 +15,7 @@ from .config import config_cli
 from .convert import convert_cli
 from .migrate import migrate_cli
 from .render import render_cli
+from .serve import serve_cli
 from .thresholds import thresholds_cli
 from .train import train_cli
 
@@ -34,6 +35,7 @@ spanner.command("check")(command(check_cli))
 spanner.command("render")(command(render_cli))
 spanner.command("annotate")(command(annotate_cli))
 spanner.command("benchmark")(command(benchmark_cli))
+spanner.command("serve")(command(serve_cli))
 spanner.command("analyze")(command(analyze_cli))
 spanner.command("thresholds")(command(thresholds_cli))
 spanner.command("train", context_settings=OVERRIDES)(command(train_cli))

@@ -80,21 +80,33 @@ class Annotated(NamedTuple):
 
 
 class Annotator:
-    """Runs a pipeline over records. What fails is reported, and stops nothing."""
+    """Runs a pipeline over records. What fails is reported, and stops nothing.
 
-    def __init__(self, nlp: Language, *, batch_words: int):
+    batches_ahead: That a thread of their own tokenizes before the model needs them.
+    """
+
+    def __init__(self, nlp: Language, *, batch_words: int, batches_ahead: int = 2):
         self.nlp = nlp
         self.batch_words = batch_words
+        self.batches_ahead = batches_ahead
+        self.most_words = len(nlp.vocab) + NEW_WORDS
         self._errors: List[Exception] = []
         nlp.set_error_handler(self._note_error)  # type: ignore[arg-type]  # it may return
 
     def _note_error(self, name: str, pipe: Any, docs: List[Doc], error: Exception) -> None:
         self._errors.append(error)
 
+    def zone(self) -> ContextManager[Any]:
+        """For what is done with some documents. The strings of a billion documents fit nowhere: in a
+        memory zone they are freed with them. But what the tokenizer meets in a zone it does not
+        remember, so it meets the frequent words before there is one."""
+        is_full = len(self.nlp.vocab) > self.most_words
+        return self.nlp.memory_zone() if is_full else nullcontext()
+
     def __call__(self, records: Iterable[InputRecord]) -> List[Annotated]:
         """All of them, in the order of their numbers. Batches depend on the records alone, so that a
         result does not depend on the engine or on restarts."""
-        batches = ahead(self._batches(records), 2)
+        batches = ahead(self._batches(records), self.batches_ahead)
         results = [result for batch in batches for result in self._annotate(batch)]
         return sorted(results, key=lambda result: result.record.number)
 
@@ -149,7 +161,6 @@ class Worker:
         nlp = spacy.load(settings.model)
         self.annotator = Annotator(nlp, batch_words=settings.batch_words)
         self.ents_keys = ents_keys(nlp)
-        self.most_words = len(nlp.vocab) + NEW_WORDS
 
     def __call__(self, shard: Shard) -> ShardResult:
         """Annotate a shard and write it."""
@@ -182,16 +193,9 @@ class Worker:
         shard, records = shard_read
         if records is None:
             return partial(ShardResult, shard.name)
-        with self._zone():
+        with self.annotator.zone():
             content, rejects, result = self._rows(shard, records)
         return partial(self._write, content, rejects, result)
-
-    def _zone(self) -> ContextManager[Any]:
-        """The strings of a billion documents fit nowhere: in a zone they are freed with their shard.
-        But what the tokenizer meets in a zone it does not remember, so it meets the frequent words
-        before there is one."""
-        nlp = self.annotator.nlp
-        return nlp.memory_zone() if len(nlp.vocab) > self.most_words else nullcontext()
 
     def _write(self, content: bytes, rejects: bytes, result: ShardResult) -> ShardResult:
         folder, format = Path(self.settings.output), self.settings.format

@@ -11,7 +11,7 @@ def test_items_come_in_order_and_no_more_are_made_than_asked_for():
     assert [next(numbers) for _ in range(5)] == list(range(5))
     numbers.close()
     assert len(made) <= 5 + 3
-    assert list(ahead(range(10), 20)) == list(range(10))
+    assert list(ahead(range(10), 20)) == list(ahead(range(10), 0)) == list(range(10))
 
 
 def test_errors_reach_whoever_asks():
