@@ -19,10 +19,9 @@ from spacy.training import Example
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train
 from spacy.util import load_config_from_str
-from srsly.msgpack import msgpack_decoders, msgpack_encoders
-from thinc.api import NumpyOps, set_current_ops
 from torch import Tensor
 
+from spacy_spanner.acceleration import remember_codecs, use_fastest_ops
 from spacy_spanner.contract import Tokens
 from spacy_spanner.models.locate_and_label import LocateAndLabel
 from spacy_spanner.pipeline.component import SpanTablePipe
@@ -63,9 +62,7 @@ def execute(
 ):
     """Train and score; gives the record of the run."""
     torch.set_num_threads(1)
-    # All systems alike: the BLIS that thinc brings is several times slower on processors it has no
-    # kernel for.
-    set_current_ops(NumpyOps(use_blis=False))
+    use_fastest_ops()
     remember_codecs()
     dataset = DATASETS[run.dataset]
     paths = {part: corpus(run.dataset, part, data) for part in ("train", "dev")}
@@ -144,13 +141,6 @@ def watch_proposals(nlp: Any) -> List[int]:
 
             module.proposals = counted  # type: ignore[method-assign]
     return counts
-
-
-def remember_codecs() -> None:
-    """srsly looks through the entry points of all packages for every message that it reads, which
-    takes most of the time that reading a corpus takes."""
-    for codecs in (msgpack_encoders, msgpack_decoders):
-        codecs.get_all = codecs.get_all().copy
 
 
 class Clock:

@@ -22,10 +22,10 @@ from spacy.training import Example, offsets_to_biluo_tags
 from spacy.util import load_config_from_str, minibatch
 from thinc.api import fix_random_seed
 
+from spacy_spanner import use_fastest_ops
+from spacy_spanner.timing.worker import peak_mb
 from spacy_spanner.training_config import join_config
 
-from .peak import peak_mb
-from .speed import use_fast_products
 from .systems import make_config
 
 RATE = 1e-4
@@ -36,7 +36,7 @@ class Worker:
 
     def __init__(self, *, encoder: str, transformer: str, data: str, batch: int):
         torch.set_num_threads(1)
-        use_fast_products()
+        use_fastest_ops()
         self.encoder, self.transformer, self.data = encoder, transformer, Path(data)
         self.batch = batch
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,8 @@ import torch
 from spacy.language import Language
 from spacy.tokens import Doc
 from tqdm import tqdm
+
+from spacy_spanner.timing.worker import peak_mb
 
 from .timed import ALONE
 
@@ -33,22 +34,13 @@ def peak_memory(pipelines: Dict[str, Language], doc: Doc, folder: str) -> Dict[s
     return {n: mb if n == ALONE else round(mb - peaks[ALONE], 1) for n, mb in peaks.items()}
 
 
-def peak_mb() -> float:
-    """Of this process. `ru_maxrss` is at least that of the process which started it: on Linux the
-    kernel knows better."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
-        return int(lines["VmHWM"].split()[0]) / 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
 def main(path: str, words: str, threads: str) -> None:
+    from spacy_spanner import use_fastest_ops
+
     from . import listener  # noqa: F401  (registers the factory)
-    from .speed import use_fast_products
 
     torch.set_num_threads(int(threads))
-    use_fast_products()
+    use_fastest_ops()
     nlp = spacy.load(path)
     doc = Doc(nlp.vocab, words=json.loads(Path(words).read_text(encoding="utf8")))
     for _ in nlp.pipe([doc]):

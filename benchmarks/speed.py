@@ -18,9 +18,10 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import load_config_from_str, minibatch
-from thinc.api import NumpyOps, fix_random_seed, set_current_ops
+from thinc.api import fix_random_seed
 from tqdm import tqdm
 
+from spacy_spanner import use_fastest_ops
 from spacy_spanner.training_config import join_config
 
 from .data import DATASETS, corpus, read_docs
@@ -47,7 +48,7 @@ def measure(
 ) -> Dict[str, Any]:
     """Every kind of timing of every system, and the memory of a long document."""
     torch.set_num_threads(threads)
-    use_fast_products()
+    use_fastest_ops()
     lang = DATASETS[dataset].lang
     docs = [doc for doc in read_docs(corpus(dataset, "dev", data), lang) if len(doc)][:sentences]
     make: Dict[str, Any] = {ALONE: listener_config(encoder, lang, transformer)}
@@ -76,12 +77,6 @@ def measure(
         **{kind: medians(own) for kind, own in timings.items()},
         "memory": memory,
     }
-
-
-def use_fast_products() -> None:
-    """Numpy's matrix products. The BLIS that thinc brings is several times slower on processors it
-    has no kernel for; the encoder would then hide what a head costs."""
-    set_current_ops(NumpyOps(use_blis=False))
 
 
 def timed_rounds(

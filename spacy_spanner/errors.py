@@ -222,6 +222,7 @@ class Errors(metaclass=WithCodes):
     S181 = "There is no terminal to ask on. Give {option} on the command line."
     S182 = "There is no file {path}. Check the name; an annotated file in any format of `convert` will do."
     S086 = "The library transformers is not installed: pip install 'spacy-spanner[huggingface]'."
+    S210 = "{path} could not be measured: {reason}. Check that `spacy.load` loads it and that it annotates."
 
 
 class Warnings(metaclass=WithCodes):

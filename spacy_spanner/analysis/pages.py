@@ -34,6 +34,8 @@ def documents_pages(
     notice: str = "",
     name: str = "page.html",
     only_errors: bool = False,
+    template: str = "documents.html",
+    **more: Any,
 ) -> Iterator[Tuple[str, str]]:
     """Self-contained pages of bounded size, each with its file name: counts over all documents,
     legend, links to the other pages, then texts with their spans.
@@ -41,6 +43,7 @@ def documents_pages(
     notice: What the page does not show.
     name: File name of the first page.
     only_errors: Show only documents with errors.
+    more: For a template that extends that of documents.
     """
     marks = [mark for doc in docs for mark in doc.marks]
     labels = sorted({mark.label for mark in marks})
@@ -48,8 +51,9 @@ def documents_pages(
     shown = [doc for doc in docs if doc.has_errors or not only_errors]
     pages = pack_pages(make_articles(shown, classes))
     names = [page_name(name, number) for number in range(1, len(pages) + 1)]
-    template = environment().get_template("documents.html")
+    page = environment().get_template(template)
     context = {
+        **more,
         "title": title,
         "note": note,
         "notice": notice,
@@ -66,7 +70,7 @@ def documents_pages(
         "links": [f"./{quote(own)}" for own in names],
     }
     for number, (own, articles) in enumerate(zip(names, pages, strict=True)):
-        yield own, template.render(context, number=number, articles=articles)
+        yield own, page.render(context, number=number, articles=articles)
 
 
 def page_name(name: str, number: int) -> str:

@@ -8,6 +8,7 @@ from spacy.cli._util import app as spacy_app
 
 from .analyze import analyze_cli
 from .annotate import annotate_cli
+from .benchmark import benchmark_cli
 from .check import check_cli
 from .command import command
 from .config import config_cli
@@ -15,6 +16,7 @@ from .convert import convert_cli
 from .migrate import migrate_cli
 from .quickstart import quickstart_cli
 from .render import render_cli
+from .serve import serve_cli
 from .thresholds import thresholds_cli
 from .train import train_cli
 
@@ -34,6 +36,8 @@ spanner.command("convert")(command(convert_cli))
 spanner.command("check")(command(check_cli))
 spanner.command("render")(command(render_cli))
 spanner.command("annotate")(command(annotate_cli))
+spanner.command("benchmark")(command(benchmark_cli))
+spanner.command("serve")(command(serve_cli))
 spanner.command("analyze")(command(analyze_cli))
 spanner.command("thresholds")(command(thresholds_cli))
 spanner.command("train", context_settings=OVERRIDES)(command(train_cli))

@@ -51,7 +51,7 @@ def annotate_cli(
         [], "--source", "-s", help="Only these: ents, or keys of span groups  [all]"
     ),
     relations: bool = typer.Option(False, "--relations", "-r", help="Write relations as well"),
-    batch_size: int = typer.Option(128, "--batch-size", "-b", min=1),
+    batch_words: int = typer.Option(4000, "--batch-words", "-b", min=1, help="Words of a batch"),
     shard_size: int = typer.Option(1000, "--shard-size", min=1, help="Records in a result file"),
     n_process: int = typer.Option(1, "--n-process", "-n", min=1, help="Processes of this machine"),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
@@ -85,7 +85,7 @@ def annotate_cli(
                 text_field=text_field,
                 sources=tuple(source),
                 relations=relations,
-                batch_size=batch_size,
+                batch_words=batch_words,
                 gpu_id=gpu_id,
                 threads=threads,
             )
@@ -111,6 +111,8 @@ def show_totals(totals: Totals, output: str) -> None:
         msg.info(f"{totals.earlier:,} of {totals.shards:,} shards were already there")
     if totals.damaged:
         msg.warn(f"{totals.damaged:,} finished shards were damaged and have been done again")
+    if totals.products:
+        msg.info(f"Matrix products: {totals.products}")
     speed = totals.words / max(totals.seconds, 1e-9)
     msg.good(
         f"{totals.docs:,} documents in {totals.seconds:,.1f} s ({speed:,.0f} words/s): {output}"

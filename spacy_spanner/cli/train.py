@@ -39,6 +39,7 @@ def train_cli(
     from spacy.cli._util import import_code, parse_config_overrides, setup_gpu
     from spacy.util import logger
 
+    from ..acceleration import remember_codecs, use_fastest_ops
     from ..distributed.checkpoints import CheckpointError
     from ..distributed.ranks import joined_ranks, local_gpu
     from ..distributed.training import Stopped, Trainer
@@ -57,10 +58,14 @@ def train_cli(
             output.mkdir(parents=True, exist_ok=True)
             msg.info(f"Saving to output directory: {output}")
         setup_gpu(device, silent=not ranks.is_first)
+        remember_codecs()
+        products = use_fastest_ops()
         require_documents(config, "dev")
         nlp = initialized(config, device)
         trainer = Trainer(nlp, output, ranks)
-        msg.info(f"Pipeline: {nlp.pipe_names}; processes: {ranks.size}")
+        msg.info(
+            f"Pipeline: {nlp.pipe_names}; processes: {ranks.size}; matrix products: {products}"
+        )
         try:
             trainer.train(resume=resume)
         except CheckpointError as error:

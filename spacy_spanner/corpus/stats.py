@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Set
 
 import spacy
-import srsly
 from spacy.lang.lex_attrs import is_punct
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
@@ -18,6 +17,7 @@ from ..pipeline.rows import doc_rows
 from .docs import DOC_ID, edges, gold_spans, read_docs
 from .nesting import nesting
 from .record import CorpusError, RawSpan
+from .texts import jsonl_texts
 
 SHARES = (50, 75, 85, 90, 95, 99, 100)  # per cent of the spans
 HUGE = 10_000  # tokens of a document
@@ -114,16 +114,7 @@ def corpus_stats(path: Path, settings: Settings) -> Stats:
 def text_lengths(path: Path) -> Counter[int]:
     """How many tokens the texts of a JSONL file have, one {"text": ...} a line."""
     nlp = spacy.blank("xx")  # lengths are compared by their order of magnitude
-    lengths: Counter[int] = Counter()
-    try:
-        for number, line in enumerate(srsly.read_jsonl(path), start=1):
-            if not isinstance(line, dict) or not isinstance(line.get("text"), str):
-                reason = f'line {number} has no "text"'
-                raise CorpusError(Errors.S140.format(path=path, reason=reason))
-            lengths[len(nlp.tokenizer(line["text"]))] += 1
-    except ValueError as error:
-        raise CorpusError(Errors.S140.format(path=path, reason=error)) from error
-    return lengths
+    return Counter(len(nlp.tokenizer(text)) for text in jsonl_texts(path))
 
 
 def median(lengths: Counter[int]) -> int:

@@ -30,6 +30,7 @@ class Totals(NamedTuple):
     words: int
     rejects: int
     seconds: float
+    products: str  # what computed matrix products
 
 
 def annotate_files(
@@ -67,6 +68,7 @@ def annotate_files(
         words=sum(result.words for result in results),
         rejects=sum(result.rejects for result in results),
         seconds=time.perf_counter() - begin,
+        products=", ".join(sorted({result.products for result in results} - {""})),
     )
 
 

@@ -5,6 +5,7 @@ Each engine takes the shards that are left and yields what became of them, in an
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -20,6 +21,7 @@ from .inputs import Shard, display_name
 from .pool import end_with_driver, run_in_pool
 from .worker import ShardResult, Worker, WorkerSettings
 
+THREADS = "OMP_NUM_THREADS"  # OpenBLAS and MKL read it too
 Results = Generator[ShardResult, None, None]
 
 
@@ -38,12 +40,28 @@ class Workers:
 def run_local(shards: List[Shard], settings: WorkerSettings, workers: Workers) -> Results:
     """In this process, or in a pool of them that each load the pipeline."""
     if workers.count == 1:
-        yield from map(Worker(settings), shards)
+        yield from Worker(settings).run(shards)
         return
     try:
-        yield from run_in_pool(Worker, one_thread(settings), shards, count=workers.count)
+        settings = one_thread(settings)
+        with threads_of_processes(settings.threads):
+            yield from run_in_pool(Worker, settings, shards, count=workers.count)
     except (EOFError, ConnectionError) as error:
         raise CorpusError(Errors.S054.format(path=display_name(settings.output))) from error
+
+
+@contextlib.contextmanager
+def threads_of_processes(count: int) -> Iterator[None]:
+    """How many threads numpy's products take in processes that start meanwhile: it reads that when
+    it is imported."""
+    before = os.environ.get(THREADS)
+    os.environ[THREADS] = str(count)
+    try:
+        yield
+    finally:
+        del os.environ[THREADS]
+        if before is not None:
+            os.environ[THREADS] = before
 
 
 def one_thread(settings: WorkerSettings) -> WorkerSettings:
@@ -139,7 +157,8 @@ def run_spark(shards: List[Shard], settings: WorkerSettings, workers: Workers) -
         [(shard_to_json(shard),) for shard in shards], numSlices=len(shards)
     )
     data = spark.createDataFrame(rows, "shard string").mapInArrow(
-        annotate_batches, "name string, docs long, words long, rejects long, failure string"
+        annotate_batches,
+        "name string, docs long, words long, rejects long, failure string, products string",
     )
     for row in data.toLocalIterator():
         yield ShardResult(**row.asDict())

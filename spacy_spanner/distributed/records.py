@@ -31,8 +31,8 @@ from typing import (
 
 import srsly
 from spacy.language import Language
+from spacy.strings import StringStore
 from spacy.tokens import Doc, DocBin
-from spacy.vocab import Vocab
 from srsly.msgpack import Unpacker
 
 from ..corpus.docs import DOC_ID
@@ -117,6 +117,10 @@ class InputRecord(NamedTuple):
     meta: Mapping[str, Any] = MappingProxyType({})
     reason: Optional[str] = None
 
+    def size(self) -> int:
+        """About how many characters it has."""
+        return len(self.text) if self.words is None else sum(map(len, self.words))
+
     def make_doc(self, nlp: Language) -> Doc:
         """A document that is not annotated yet."""
         if self.words is None:
@@ -124,10 +128,10 @@ class InputRecord(NamedTuple):
         return Doc(nlp.vocab, words=self.words, spaces=self.spaces)
 
 
-def read_records(shard: Shard, vocab: Vocab, *, text_field: str) -> Iterator[InputRecord]:
+def read_records(shard: Shard, *, text_field: str) -> Iterator[InputRecord]:
     """The records of a shard in order; a bad one has a `reason` and stops nothing."""
     if shard.file.format == "spacy":
-        yield from read_spacy(shard, vocab)
+        yield from read_spacy(shard)
     elif shard.file.format == "text":
         for number, line in lines_of(shard):
             yield checked_record(number, {"text": line}, "text")
@@ -277,16 +281,15 @@ def salvage(content: bytes) -> bytes:
     return zlib.compress(srsly.msgpack_dumps(entries))
 
 
-def read_spacy(shard: Shard, vocab: Vocab) -> Iterator[InputRecord]:
+def read_spacy(shard: Shard) -> Iterator[InputRecord]:
     """The tokens of the documents and their id; the annotation that is there is not taken over."""
     docs, reason = load_docs(shard.file.path, shard.file.fingerprint()["changed"])
-    for string in docs.strings:
-        vocab.strings.add(string)
+    strings = StringStore(docs.strings)
     for i in range(shard.start, shard.start + shard.count):
         if i == len(docs):
             yield InputRecord(i + 1, reason=reason)
             return
-        words = [vocab.strings[orth] for orth in docs.tokens[i][:, 0]]
+        words = [strings[orth] for orth in docs.tokens[i][:, 0]]
         user_data = docs.user_data[i] if i < len(docs.user_data) else None
         doc_id = srsly.msgpack_loads(user_data).get(DOC_ID) if user_data else None
         yield InputRecord(

@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Collection, Iterable, Iterator, List, NamedTuple, Optional, Tuple
+from typing import (
+    Any,
+    Callable,
+    Collection,
+    ContextManager,
+    Iterable,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Tuple,
+)
 
 from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.util import minibatch
 
+from ..acceleration import remember_codecs, use_fastest_ops
 from ..corpus.docs import scored_spans
 from ..errors import OutputError
 from ..relations import doc_relations
 from ..span_scores import SpanKey, span_key
+from .ahead import ahead
 from .inputs import Shard
 from .output import WRITERS, Row, json_lines, part_name, write_shard
 from .records import InputRecord, read_records
 
 ENTS = "ents"  # the source that stands for `doc.ents`
+NEW_WORDS = 100_000  # that a vocabulary may grow by: some ten MB
 DIGITS = 4  # of a score: what lies beyond depends on the number of threads
 
 
@@ -28,6 +44,7 @@ class WorkerSettings:
 
     output: The folder of the run; every worker must reach it, and the inputs, by the same path.
     sources: Where entities are taken from: "ents" and keys of span groups; empty for all.
+    batch_words: Words of the documents that go through the pipeline together, if there are several.
     gpu_id: Device number, or -1 for the CPU.
     threads: Threads of torch in each worker; 0 leaves them as they are.
     """
@@ -38,19 +55,21 @@ class WorkerSettings:
     text_field: str
     sources: Tuple[str, ...]
     relations: bool
-    batch_size: int
+    batch_words: int
     gpu_id: int = -1
     threads: int = 0
 
 
 class ShardResult(NamedTuple):
-    """What became of a shard. `failure` says why it, and the run, had to stop."""
+    """What became of a shard. `failure` says why it, and the run, had to stop; `products` what
+    computed matrix products."""
 
     name: str
     docs: int = 0
     words: int = 0
     rejects: int = 0
     failure: str = ""
+    products: str = ""
 
 
 class Annotated(NamedTuple):
@@ -62,33 +81,60 @@ class Annotated(NamedTuple):
 
 
 class Annotator:
-    """Runs a pipeline over records. What fails is reported, and stops nothing."""
+    """Runs a pipeline over records. What fails is reported, and stops nothing.
 
-    def __init__(self, nlp: Language, *, batch_size: int):
+    batches_ahead: That a thread of their own tokenizes before the model needs them.
+    """
+
+    def __init__(self, nlp: Language, *, batch_words: int, batches_ahead: int = 2):
         self.nlp = nlp
-        self.batch_size = batch_size
+        self.batch_words = batch_words
+        self.batches_ahead = batches_ahead
+        self.most_words = len(nlp.vocab) + NEW_WORDS
         self._errors: List[Exception] = []
         nlp.set_error_handler(self._note_error)  # type: ignore[arg-type]  # it may return
 
     def _note_error(self, name: str, pipe: Any, docs: List[Doc], error: Exception) -> None:
         self._errors.append(error)
 
-    def __call__(self, records: Iterable[InputRecord]) -> Iterator[Annotated]:
-        """Batches are cut here, so that a result does not depend on the engine or on restarts."""
-        for batch in minibatch(records, self.batch_size):
-            yield from self._annotate(batch)
+    def zone(self) -> ContextManager[Any]:
+        """For what is done with some documents. The strings of a billion documents fit nowhere: in a
+        memory zone they are freed with them. But what the tokenizer meets in a zone it does not
+        remember, so it meets the frequent words before there is one."""
+        is_full = len(self.nlp.vocab) > self.most_words
+        return self.nlp.memory_zone() if is_full else nullcontext()
 
-    def _annotate(self, batch: List[InputRecord]) -> List[Annotated]:
-        results = [self._start(record) for record in batch]
-        docs = [result.doc for result in results if result.doc is not None]
+    def __call__(self, records: Iterable[InputRecord]) -> List[Annotated]:
+        """All of them, in the order of their numbers. Batches depend on the records alone, so that a
+        result does not depend on the engine or on restarts."""
+        batches = ahead(self._batches(records), self.batches_ahead)
+        results = [result for batch in batches for result in self._annotate(batch)]
+        return sorted(results, key=lambda result: result.record.number)
+
+    def _batches(self, records: Iterable[InputRecord]) -> Iterator[List[Annotated]]:
+        """Documents of like length together, not annotated yet: there is little to pad then."""
+        batch: List[Annotated] = []
+        n_words = 0
+        for record in sorted(records, key=InputRecord.size):
+            result = self._start(record)
+            n_own = 0 if result.doc is None else len(result.doc)
+            if batch and n_words + n_own > self.batch_words:
+                yield batch
+                batch, n_words = [], 0
+            batch.append(result)
+            n_words += n_own
+        yield batch
+
+    def _annotate(self, batch: List[Annotated]) -> List[Annotated]:
+        docs = [result.doc for result in batch if result.doc is not None]
         self._errors.clear()
-        found = iter(list(self.nlp.pipe(docs, batch_size=self.batch_size)))
+        found = iter(list(self.nlp.pipe(docs, batch_size=max(1, len(docs)))))
         if not self._errors:
-            return [r if r.doc is None else r._replace(doc=next(found)) for r in results]
+            return [r if r.doc is None else r._replace(doc=next(found)) for r in batch]
         if len(batch) > 1:  # spaCy drops the whole batch of a component that failed
-            return [result for record in batch for result in self._annotate([record])]
+            return [own for r in batch for own in self._annotate([self._start(r.record)])]
         error = self._errors[0]
-        return [Annotated(batch[0], None, f"{type(error).__name__}: {error}")]
+        return [Annotated(batch[0].record, None, f"{type(error).__name__}: {error}")]
 
     def _start(self, record: InputRecord) -> Annotated:
         if record.reason is not None:
@@ -111,37 +157,68 @@ class Worker:
         if settings.gpu_id >= 0:
             spacy.require_gpu(settings.gpu_id)
         self.settings = settings
-        self.annotator = Annotator(spacy.load(settings.model), batch_size=settings.batch_size)
-        self.ents_keys = ents_keys(self.annotator.nlp)
+        self.products = use_fastest_ops()
+        remember_codecs()
+        nlp = spacy.load(settings.model)
+        self.annotator = Annotator(nlp, batch_words=settings.batch_words)
+        self.ents_keys = ents_keys(nlp)
 
     def __call__(self, shard: Shard) -> ShardResult:
-        """Annotate a shard and write it, unless it is there already, as it is when an engine asks
-        again because it lost the answer."""
-        folder, format = Path(self.settings.output), self.settings.format
-        if (folder / part_name(shard.name, format)).exists():
-            return ShardResult(shard.name)
-        with self.annotator.nlp.memory_zone():  # the strings of a billion documents fit nowhere
-            content, rejects, result = self._annotate(shard)
-        try:
-            write_shard(folder, shard.name, content=content, rejects=rejects, format=format)
-        except OutputError as error:  # given as a result: engines bury exceptions in their own
-            return ShardResult(shard.name, failure=str(error))
+        """Annotate a shard and write it."""
+        (result,) = self.run([shard])
         return result
 
-    def _annotate(self, shard: Shard) -> Tuple[bytes, bytes, ShardResult]:
+    def run(self, shards: Iterable[Shard]) -> Iterator[ShardResult]:
+        """Annotate shard after shard. Meanwhile the next one is read and the last one written."""
+        written: Optional[Future[ShardResult]] = None
+        with ThreadPoolExecutor(1) as writer:
+            for write in map(self._annotate, ahead(map(self._read, shards), 1)):
+                if written is not None:
+                    yield written.result()
+                written = writer.submit(write)
+            if written is not None:
+                yield written.result()
+
+    def _read(self, shard: Shard) -> Tuple[Shard, Optional[List[InputRecord]]]:
+        """No records if the shard is there already, as it is when an engine asks again because it
+        lost the answer."""
+        folder, format = Path(self.settings.output), self.settings.format
+        if (folder / part_name(shard.name, format)).exists():
+            return shard, None
+        return shard, list(read_records(shard, text_field=self.settings.text_field))
+
+    def _annotate(
+        self, shard_read: Tuple[Shard, Optional[List[InputRecord]]]
+    ) -> Callable[[], ShardResult]:
+        """What is left to do is to write the result."""
+        shard, records = shard_read
+        if records is None:
+            return partial(ShardResult, shard.name)
+        with self.annotator.zone():
+            content, rejects, result = self._rows(shard, records)
+        return partial(self._write, content, rejects, result)
+
+    def _write(self, content: bytes, rejects: bytes, result: ShardResult) -> ShardResult:
+        folder, format = Path(self.settings.output), self.settings.format
+        try:
+            write_shard(folder, result.name, content=content, rejects=rejects, format=format)
+        except OutputError as error:  # given as a result: engines bury exceptions in their own
+            return ShardResult(result.name, failure=str(error))
+        return result
+
+    def _rows(self, shard: Shard, records: List[InputRecord]) -> Tuple[bytes, bytes, ShardResult]:
         settings, file = self.settings, shard.file.name
         rows: List[Row] = []
         docs: List[Doc] = []
         rejects: List[Row] = []
         words = 0
-        records = read_records(shard, self.annotator.nlp.vocab, text_field=settings.text_field)
         for record, doc, reason in self.annotator(records):
             row: Row = {"file": file, "record": record.number}
             if doc is None:
                 rejects.append({**row, "reason": reason})
                 continue
             words += len(doc)
-            row["text"] = doc.text
+            row["text"] = record.text if record.words is None else doc.text
             row["entities"] = entity_rows(doc, settings.sources, ents_keys=self.ents_keys)
             if settings.relations:
                 row["relations"] = relation_rows(doc)
@@ -149,7 +226,7 @@ class Worker:
             if settings.format == "spacy":
                 docs.append(doc)
         content = WRITERS[settings.format](rows, docs)
-        result = ShardResult(shard.name, len(rows), words, len(rejects))
+        result = ShardResult(shard.name, len(rows), words, len(rejects), products=self.products)
         return content, json_lines(rejects), result
 
 

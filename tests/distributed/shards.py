@@ -17,7 +17,7 @@ def make_settings(pipeline, output, **changes):
         "text_field": "text",
         "sources": (),
         "relations": False,
-        "batch_size": 4,
+        "batch_words": 40,
     }
     return WorkerSettings(**{**values, **changes})
 

@@ -52,7 +52,7 @@ def test_shards_hold_every_record_once(tmp_path_factory, texts, size, format):
         pyarrow.parquet.write_table(table, path, row_group_size=2)
     shards = cut_files([InputFile("file", str(path), format)], size)
     assert all(shard.count == size for shard in shards[:-1])
-    found = [record for shard in shards for record in read_records(shard, VOCAB, text_field="text")]
+    found = [record for shard in shards for record in read_records(shard, text_field="text")]
     assert [record.reason for record in found] == [None] * len(texts)
     assert [record.text for record in found] == texts
     assert [record.number for record in found] == list(range(1, len(texts) + 1))
@@ -178,13 +178,30 @@ def test_a_document_that_breaks_the_pipeline_takes_no_other_with_it(pipeline):
     nlp.add_pipe("spanner_test_fails_on_boom", last=True)
     texts = [*TEXTS[:2], "boom", TEXTS[3]]
     records = [InputRecord(i, text) for i, text in enumerate(texts)]
-    found = list(Annotator(nlp, batch_size=4)(records))
+    found = list(Annotator(nlp, batch_words=100)(records))
     assert [result.reason for result in found] == [None, None, "RuntimeError: it went off", None]
     plain = spacy.load(pipeline)
     for result in found:
         if result.doc is not None:
             expected = entity_rows(plain(result.record.text), [])
             assert entity_rows(result.doc, []) == expected
+
+
+def test_documents_of_like_length_go_together_and_come_back_in_order(pipeline):
+    nlp = spacy.load(pipeline)
+    texts = [" ".join(TEXTS[: 1 + 7 * i % 4]) for i in range(20)]
+    records = [InputRecord(i, text) for i, text in enumerate(texts)]
+    annotator = Annotator(nlp, batch_words=50)
+    batches = list(annotator._batches(records))
+    sizes = [[len(result.doc) for result in batch] for batch in batches]
+    in_order = [size for own in sizes for size in own]
+    assert in_order == sorted(in_order)
+    assert len(batches) > 2 and all(sum(own) <= 50 for own in sizes if len(own) > 1)
+    found = annotator(records)
+    assert [result.doc.text for result in found] == texts
+    plain = spacy.load(pipeline)
+    expected = [entity_rows(doc) for doc in plain.pipe(texts)]
+    assert [entity_rows(result.doc) for result in found] == expected
 
 
 # Rows

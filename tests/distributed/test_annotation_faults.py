@@ -112,7 +112,7 @@ def test_names_that_are_not_utf8(pipeline, tmp_path, format):
     if format == "jsonl":
         assert {Path(row["file"]).name for row in rows(out)} == {"caf\\xe9.jsonl"}
     with pytest.raises(CorpusError) as error:
-        run([folder], pipeline, out, format=format, batch_size=3)
+        run([folder], pipeline, out, format=format, batch_words=30)
     assert str(error.value).encode()
 
 

@@ -118,7 +118,7 @@ def test_another_run_in_the_folder_is_refused(pipeline, tmp_path):
     path = write_jsonl(tmp_path / "a.jsonl", 6)
     out = tmp_path / "out"
     run([path], pipeline, out)
-    for change in ({"batch_size": 3}, {"shard_size": 6}, {"format": "spacy"}, {"sources": ("x",)}):
+    for change in ({"batch_words": 3}, {"shard_size": 6}, {"format": "spacy"}, {"sources": ("x",)}):
         with pytest.raises(CorpusError, match=f"S051.*{next(iter(change))}"):
             run([path], pipeline, out, **change)
     assert run([path], pipeline, out, threads=1).earlier == 2  # says nothing about the result

@@ -1,0 +1,67 @@
+"""Settings of the libraries below us that make every pipeline faster on a CPU and change no result."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Dict, Optional
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+TOKENS, WIDTH = 512, 288  # of the trial: a batch of spaCy's default tok2vec
+TRIALS = 5
+
+
+def use_fastest_ops(nlp: Optional[Language] = None) -> str:
+    """Let thinc compute matrix products by the fastest library that is there, as a trial of some
+    milliseconds shows. On many processors that is numpy's (OpenBLAS, MKL or Accelerate), several times
+    faster than the BLIS that thinc uses by default. On a GPU nothing changes.
+
+    Models that are made or loaded after this call, in this thread, use it. Call it in each process.
+
+    nlp: A pipeline that is already loaded, to be changed as well.
+
+    Returns the name of what is used, such as "numpy" or "blis".
+    """
+    from thinc.api import NumpyOps, get_current_ops, get_ops, set_current_ops
+    from thinc.backends.numpy_ops import has_blis
+
+    if not isinstance(get_current_ops(), NumpyOps):
+        return get_current_ops().name
+    default: Any = get_ops("cpu")  # on a Mac, one of its own
+    is_numpy = type(default) is NumpyOps
+    choices: Dict[str, Any] = {"numpy": NumpyOps(use_blis=False)}
+    if has_blis or not is_numpy:
+        choices["blis" if is_numpy else default.name] = default
+    seconds = {name: trial(ops) for name, ops in choices.items()}
+    fastest = min(seconds, key=seconds.__getitem__)
+    set_current_ops(choices[fastest])
+    for _, pipe in nlp.pipeline if nlp is not None else ():
+        for node in pipe.model.walk() if hasattr(pipe, "model") else ():
+            node.ops = choices[fastest]
+    return fastest
+
+
+def trial(ops: Any) -> float:
+    """Seconds of a product, the best of a few: what else the machine does only adds to them."""
+    import numpy
+
+    x = numpy.ones((TOKENS, WIDTH), dtype="float32")
+    weights = numpy.ones((WIDTH, WIDTH), dtype="float32")
+    seconds = []
+    for _ in range(TRIALS):
+        start = time.perf_counter()
+        ops.gemm(x, weights, trans2=True)
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def remember_codecs() -> None:
+    """Let srsly know what packages add to msgpack. It otherwise looks through the entry points of all
+    of them for every message, which takes most of the time of reading and writing documents."""
+    from srsly.msgpack import msgpack_decoders, msgpack_encoders
+
+    for codecs in (msgpack_encoders, msgpack_decoders):
+        for name, codec in codecs.get_entry_points().items():
+            codecs.register(name, func=codec)
+        codecs.entry_points = False

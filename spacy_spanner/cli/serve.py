@@ -1,0 +1,58 @@
+"""`spacy spanner serve`: a pipeline over HTTP."""
+
+from __future__ import annotations
+
+import typer
+from wasabi import msg
+
+from ..errors import Errors, UserError
+
+
+def serve_cli(
+    pipeline: str = typer.Argument(..., help="A trained pipeline"),
+    host: str = typer.Option("127.0.0.1", "--host", help="0.0.0.0 lets other machines in"),
+    port: int = typer.Option(8000, "--port", "-p", min=0, max=65535),
+    max_wait_ms: float = typer.Option(
+        5.0, "--max-wait-ms", min=0, help="A text waits so long for others to go with it"
+    ),
+    max_batch: int = typer.Option(64, "--max-batch", min=1, help="Texts that go together"),
+    max_queue: int = typer.Option(2000, "--max-queue", min=1, help="Texts that may wait"),
+    max_characters: int = typer.Option(100_000, "--max-characters", min=1, help="Of a text"),
+    max_texts: int = typer.Option(256, "--max-texts", min=1, help="Of a request"),
+    threads: int = typer.Option(1, "--threads", min=1, help="Of torch"),
+    gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
+) -> None:
+    """Serve a pipeline over HTTP.
+
+    POST /annotate takes {"text": "..."} or {"texts": ["...", ...]} and gives entities, nested and flat,
+    with scores, and relations. /health and /metrics (Prometheus) are for the operator; the page at / is
+    for trying it. Ctrl-C and SIGTERM let requests that were accepted end first.
+    """
+    try:
+        import fastapi  # noqa: F401
+        import prometheus_client  # noqa: F401
+        import uvicorn
+    except ImportError as error:
+        raise UserError(Errors.S055.format(engine="FastAPI or uvicorn", extra="serve")) from error
+    import spacy
+    import torch
+
+    from ..acceleration import use_fastest_ops
+    from ..service.app import make_app
+    from ..service.batching import Limits
+
+    torch.set_num_threads(threads)
+    if gpu_id >= 0:
+        spacy.require_gpu(gpu_id)
+    products = use_fastest_ops()
+    nlp = spacy.load(pipeline)
+    limits = Limits(
+        characters=min(max_characters, nlp.max_length),
+        texts=max_texts,
+        queue=max_queue,
+        batch=max_batch,
+        wait=max_wait_ms / 1000,
+    )
+    nlp("A first text takes longer.")
+    msg.info(f"Pipeline: {nlp.pipe_names}; matrix products: {products}")
+    uvicorn.run(make_app(nlp, limits), host=host, port=port, log_level="warning", access_log=False)

@@ -1,0 +1,1 @@
+"""How fast pipelines are on this machine: throughput, latency, memory and start-up."""
