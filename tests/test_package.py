@@ -75,7 +75,7 @@ ALLOWED = {
     "bridge": {"batch", "contract", "errors", "grouping", "shim", "words"},
     "encoders": {"bridge", "dropout", "errors", "shim", "words"},
     "models": {
-        *{"bridge", "contract", "decoders", "dropout", "errors", "label_axes"},
+        *{"bridge", "contract", "decoders", "dropout", "errors", "grouping", "label_axes"},
         *{"relations", "spans"},
     },
     "pipeline": {"batch", "errors", "overlaps", "scorers", "span_scores", "words"},
