@@ -10,8 +10,9 @@ PIP_TRF := $(PY_TRF) -m pip install --quiet --disable-pip-version-check -c const
 BENCH ?=
 TESTS ?=
 SOAK_MINUTES ?= 40
+MATRIX ?=
 
-.PHONY: demo test test-transformers soak lint docs bench clean
+.PHONY: demo test test-transformers matrix soak lint docs bench clean
 
 $(VENV)/.base: setup.cfg pyproject.toml constraints.txt
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
@@ -39,6 +40,10 @@ test-transformers: $(VENV_TRF)/.dev  ## what needs spacy-transformers, and our e
 	OMP_NUM_THREADS=1 $(PY_TRF) -m pytest -n 2 --dist loadfile -q -m "spacy_transformers or huggingface" \
 		tests/encoders tests/cli tests/test_tok2vecs.py $(TESTS)
 
+matrix: $(VENV)/.base  ## the quick tests on Python 3.10 to 3.14, on those that can be had
+	$(PIP) uv || true
+	PATH="$(abspath $(VENV))/bin:$$PATH" $(PY) scripts/matrix.py $(MATRIX)
+
 lint: $(VENV)/.dev
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
@@ -55,4 +60,4 @@ bench: $(VENV)/.dev  ## measure against spaCy's own; BENCH="--help" shows the op
 	$(PY) -m benchmarks $(BENCH)
 
 clean:
-	rm -rf $(VENV) $(VENV_TRF) build dist *.egg-info corpus training metrics reports packages site
+	rm -rf $(VENV) $(VENV_TRF) .venv-matrix build dist *.egg-info corpus training metrics reports packages site

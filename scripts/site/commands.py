@@ -66,7 +66,7 @@ def argument_name(argument: Parameter) -> str:
 
 def option_row(option: Parameter) -> List[str]:
     """Names, values, default and meaning of an option."""
-    names = ", ".join(map(code, option.info.param_decls))
+    names = ", ".join(code(n) for own in option.info.param_decls for n in own.split("/"))
     meaning = plain(option.info.help or "")
     if option.hint is bool:
         return [names, "", "", meaning]

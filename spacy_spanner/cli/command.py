@@ -47,6 +47,8 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     def run(*args: Any, debug: bool = False, **options: Any) -> None:
         try:
             function(*args, **options)
+        except typer.BadParameter:  # typer shows it with the usage; in older versions it is click's
+            raise
         except Exception as error:
             if debug or not is_correctable(error):
                 raise
