@@ -56,7 +56,7 @@ class PairScorer(TokenPairScorer):
         # Over trained token vectors, products of fresh queries and keys would be far from zero.
         for parameter in self.project.parameters():
             mark(parameter, LabelAxis(size=2 * head_size), factor=0.1)
-        mark(self.bias, LABELS)
+        mark(self.bias, LABELS, factor=0.0, offset=START_LOGIT)
 
     def per_token(self, x: Tensor) -> Tensor:
         return self.project(x)  # (..., C 2 H)
