@@ -78,13 +78,14 @@ ALLOWED = {
     "training_config": {"errors"},
     "analysis": {"corpus", "errors", "relations"},
     "distributed": {"acceleration", "corpus", "errors", "relations", "training_config"},
+    "quantization": {"encoders", "errors"},
     "service": {"analysis", "distributed"},
     "timing": {"acceleration", "analysis", "errors"},
     "migration": {"encoders", "errors", "training_config"},
     "tuning": {"analysis", "batch", "corpus", "errors", "pipeline"},
     "cli": {
         *{"acceleration", "analysis", "corpus", "distributed", "errors", "migration"},
-        *{"service", "timing", "training_config", "tuning"},
+        *{"quantization", "service", "timing", "training_config", "tuning"},
     },
 }
 WITHOUT_TORCH = [
