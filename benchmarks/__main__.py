@@ -19,6 +19,7 @@ from .data import DATASETS
 from .results import (
     ENCODERS,
     MEMORY,
+    PRODUCTION,
     RESULTS,
     SPEED,
     append,
@@ -159,6 +160,36 @@ def memory(
 
     record = measure(slots=slots, words=words, rounds=rounds, sentences=sentences)
     append(results, {**record, "commit": commit(), **machine()})
+
+
+@app.command()
+def production(
+    rounds: int = typer.Option(5, help="Rounds, of which ratios are medians"),
+    texts: int = typer.Option(400, help="Texts that pipelines with a transformer annotate"),
+    docs: int = typer.Option(100_000, help="Documents over which memory must stay the same"),
+    data: Path = DATA,
+    transformer: Optional[str] = TRANSFORMER,
+    results: Path = typer.Option(PRODUCTION, help="File that the measurement is appended to"),
+) -> None:
+    """`annotate` over spaCy's plain `nlp.pipe`, start-up, and memory over many documents."""
+    from .production import measure
+
+    record = measure(rounds=rounds, texts=texts, data=data, transformer=transformer)
+    record["memory"] = {}
+    for way in ("pipe", "annotate"):
+        command = [sys.executable, "-m", "benchmarks", "resident", way, str(docs), f"--data={data}"]
+        done = subprocess.run(command, check=True, capture_output=True, text=True, env=ONE_THREAD)
+        record["memory"][way] = json.loads(done.stdout.splitlines()[-1])
+    append(results, {**record, "commit": commit(), **machine()})
+
+
+@app.command(hidden=True)
+def resident(way: str, docs: int, data: Path = DATA) -> None:
+    """Memory of many documents, in a process of its own."""
+    from .production import ROWS, memory, trained
+
+    dataset, encoder, _ = ROWS["hash"]
+    print(json.dumps(memory(trained(dataset, encoder, data, None), way=way, docs=docs, data=data)))
 
 
 OTHER = typer.Option(

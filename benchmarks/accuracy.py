@@ -19,6 +19,7 @@ from spacy.training import Example
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train
 from spacy.util import load_config_from_str
+from thinc.api import Config
 from torch import Tensor
 
 from spacy_spanner.acceleration import remember_codecs, use_fastest_ops
@@ -68,27 +69,10 @@ def execute(
     paths = {part: corpus(run.dataset, part, data) for part in ("train", "dev")}
     train_docs = read_docs(paths["train"], dataset.lang)
     width = width_of(train_docs)
-    config = make_config(
-        run.system,
-        run.encoder,
-        lang=dataset.lang,
-        nested=dataset.nested,
-        max_width=width,
-        transformer=transformer,
-    )
-    config["paths"].update({part: str(path) for part, path in paths.items()})
+    config = training_config(run, paths, width, transformer=transformer)
     config["paths"]["vectors"] = str(vectors) if vectors and run.encoder in STATIC else None
-    config["system"]["seed"] = run.seed
     budget = dataset.budgets[run.encoder]
     n_words = sum(map(len, train_docs[: budget.train_limit or None]))
-    config["corpora"]["train"]["limit"] = budget.train_limit
-    config["training"].update(max_steps=run.steps, patience=0, eval_frequency=budget.eval_frequency)
-    config["training"]["accumulate_gradient"] = 1  # few sentences: more updates from them
-    if budget.batch_words:
-        config["training"]["batcher"]["size"] = budget.batch_words
-    config["training"]["optimizer"]["learn_rate"]["initial_rate"] = run.learn_rate
-    # Thresholds fitted on the development part would be judged by the same part.
-    config["training"].pop("before_to_disk", None)
     config["training"]["logger"] = {"@loggers": "spacy.ConsoleLogger.v3", "console_output": False}
     clock = Clock(minutes)
     with TemporaryDirectory() as folder:
@@ -124,6 +108,34 @@ def execute(
         "max_width": width,
         "batch_words": budget.batch_words,
     }
+
+
+def training_config(
+    run: Run, paths: Dict[str, Path], width: int, *, transformer: Optional[str]
+) -> Config:
+    """The config of a run within the budget of its corpus."""
+    dataset = DATASETS[run.dataset]
+    config = make_config(
+        run.system,
+        run.encoder,
+        lang=dataset.lang,
+        nested=dataset.nested,
+        max_width=width,
+        transformer=transformer,
+    )
+    config["paths"].update({part: str(path) for part, path in paths.items()})
+    config["paths"]["vectors"] = None
+    config["system"]["seed"] = run.seed
+    budget = dataset.budgets[run.encoder]
+    config["corpora"]["train"]["limit"] = budget.train_limit
+    config["training"].update(max_steps=run.steps, patience=0, eval_frequency=budget.eval_frequency)
+    config["training"]["accumulate_gradient"] = 1  # few sentences: more updates from them
+    if budget.batch_words:
+        config["training"]["batcher"]["size"] = budget.batch_words
+    config["training"]["optimizer"]["learn_rate"]["initial_rate"] = run.learn_rate
+    # Thresholds fitted on the development part would be judged by the same part.
+    config["training"].pop("before_to_disk", None)
+    return config
 
 
 def watch_proposals(nlp: Any) -> List[int]:

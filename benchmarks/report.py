@@ -9,9 +9,10 @@ from typing import Dict, List
 from .comparison import comparison_section
 from .data import DATASETS
 from .document_page import document_lines
+from .production_page import production_section
 from .published import PUBLISHED, RELATIONS_NOTE
 from .readme import write_readme
-from .results import MEMORY, RESULTS, SPEED, load, read_lines
+from .results import MEMORY, PRODUCTION, RESULTS, SPEED, load, read_lines
 from .speed_page import speed_section
 from .tables import Record, average, best_runs, by_corpus, spread, table
 
@@ -33,6 +34,7 @@ make bench BENCH="accuracy --data DATA --transformer FOLDER --datasets conll04,g
 OPENBLAS_NUM_THREADS=1 make bench BENCH="speed --data DATA --encoder hash --threads 1"
 OPENBLAS_NUM_THREADS=1 make bench BENCH="speed --data DATA --encoder transformer --transformer FOLDER --threads 1"
 make bench BENCH="memory"
+OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 make bench BENCH="production --data DATA --transformer FOLDER"
 make bench BENCH="report"
 ```
 `DATA` holds `conll04/train.jsonl`, `conll04/dev.jsonl` and so on; `VECTORS` is what `spacy init vectors` made of GloVe 6B 100d (100,000 words); `FOLDER` is the `model`
@@ -57,7 +59,7 @@ def write_report(target: Path, readme: Path) -> None:
     runs, speeds = list(load(RESULTS).values()), read_lines(SPEED)
     parts = [HEAD, comparison_section(runs)]
     parts += [*(accuracy_section(*group) for group in by_corpus(runs)), speed_section(speeds)]
-    parts.append(memory_section(read_lines(MEMORY)))
+    parts += [memory_section(read_lines(MEMORY)), production_section(read_lines(PRODUCTION))]
     target.write_text("\n".join(parts).rstrip() + "\n", encoding="utf8")
     plot(runs, target.parent / "benchmarks.png")
     write_readme(readme, runs, speeds)

@@ -15,6 +15,7 @@ FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results.jsonl"
 SPEED = FOLDER / "speed.jsonl"
 MEMORY = FOLDER / "memory.jsonl"
+PRODUCTION = FOLDER / "production.jsonl"
 BEFORE = FOLDER / "before_documents.jsonl"  # runs of the version that trained on sentences alone
 ENCODERS = FOLDER / "encoders.jsonl"
 KEYS = ("dataset", "encoder", "system", "learn_rate", "seed", "steps", "recipe")

@@ -223,6 +223,19 @@ class Errors(metaclass=WithCodes):
     S182 = "There is no file {path}. Check the name; an annotated file in any format of `convert` will do."
     S086 = "The library transformers is not installed: pip install 'spacy-spanner[huggingface]'."
     S210 = "{path} could not be measured: {reason}. Check that `spacy.load` loads it and that it annotates."
+    S211 = (
+        "A transformer with int8 weights (`spacy-spanner.QuantizedEncoder.v1`) cannot be trained or "
+        "initialized. Train the pipeline that it was made of, and run `spacy spanner quantize` again."
+    )
+    S212 = (
+        "The transformer of this pipeline has int8 weights, which onnxruntime computes with. Install it: "
+        "pip install 'spacy-spanner[onnx]'."
+    )
+    S213 = (
+        "No component of this pipeline is a transformer by `spacy-spanner.HuggingFaceEncoder.v1` that others "
+        "listen to. Its components: {names}. Pipelines of spacy-transformers become such by `spacy spanner "
+        "migrate`."
+    )
 
 
 class Warnings(metaclass=WithCodes):

@@ -16,7 +16,6 @@ from benchmarks.accuracy import plan, score
 from benchmarks.comparison import comparison_section
 from benchmarks.data import DATASETS, width_of
 from benchmarks.memory import measure as measure_memory
-from benchmarks.peak import peak_mb
 from benchmarks.readme import BEGIN, END, with_figures
 from benchmarks.report import accuracy_section, memory_section
 from benchmarks.results import RESULTS, SPEED, append, load, read_lines, run_key
@@ -25,6 +24,7 @@ from benchmarks.speed_page import speed_section
 from benchmarks.systems import LEARN_RATES, SYSTEMS, make_config
 from benchmarks.tables import best_runs, by_corpus
 from benchmarks.timed import ALONE, BARS, KINDS, ROUNDS, SENTENCES, TIMED, bar
+from spacy_spanner.timing.worker import peak_mb
 
 ROOT = Path(__file__).parent.parent
 

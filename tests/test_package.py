@@ -89,13 +89,14 @@ ALLOWED = {
     "distributed": {
         *{"acceleration", "corpus", "errors", "relations", "span_scores", "training_config"},
     },
+    "quantization": {"encoders", "errors"},
     "service": {"analysis", "distributed"},
     "timing": {"acceleration", "analysis", "errors"},
     "migration": {"encoders", "errors", "training_config"},
     "tuning": {"analysis", "batch", "corpus", "errors", "pipeline"},
     "cli": {
         *{"acceleration", "analysis", "corpus", "distributed", "errors", "migration"},
-        *{"recipe", "service", "timing", "training_config", "tuning"},
+        *{"quantization", "recipe", "service", "timing", "training_config", "tuning"},
     },
 }
 WITHOUT_TORCH = [

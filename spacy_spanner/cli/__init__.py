@@ -14,6 +14,7 @@ from .command import command
 from .config import config_cli
 from .convert import convert_cli
 from .migrate import migrate_cli
+from .quantize import quantize_cli
 from .quickstart import quickstart_cli
 from .render import render_cli
 from .serve import serve_cli
@@ -37,6 +38,7 @@ spanner.command("check")(command(check_cli))
 spanner.command("render")(command(render_cli))
 spanner.command("annotate")(command(annotate_cli))
 spanner.command("benchmark")(command(benchmark_cli))
+spanner.command("quantize")(command(quantize_cli))
 spanner.command("serve")(command(serve_cli))
 spanner.command("analyze")(command(analyze_cli))
 spanner.command("thresholds")(command(thresholds_cli))

@@ -68,5 +68,5 @@ def show_measured(measured: List[Measured]) -> None:
         for own in measured
         for name, part in own["components"].items()
     ]
-    head = ("Pipeline", "Component", "% of time", "Words/s")
-    msg.table(parts, header=head, divider=True, aligns=("l", "l", "r", "r"))
+    names = ("Pipeline", "Component", "% of time", "Words/s")
+    msg.table(parts, header=names, divider=True, aligns=("l", "l", "r", "r"))

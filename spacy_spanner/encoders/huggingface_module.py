@@ -32,49 +32,34 @@ class Group(NamedTuple):
     mask: Optional[Tensor]  # (B, L) None: no padding
 
 
-class HuggingFaceModule(nn.Module):
-    """encoder: A transformer of the library, without the layer that pools whole texts.
+class PieceModule(nn.Module):
+    """Reads sequences of pieces in groups of like length, and makes one vector of each word's pieces.
+
     reader: Knows the tokenizer.
+    pad: The number of the piece that fills up short sequences.
     pooling: How the vectors of a word's pieces become one; a word without pieces has zeros.
-    layers: So many of the last layers are mixed, with weights that are learned.
-    frozen_layers: The embeddings and so many of the lowest layers keep their weights. None: all do.
     max_batch_tokens: Pieces that the encoder reads at once, padding among them. None: what suits
         the device.
-    precision: Of the products on a GPU.
     """
 
     def __init__(
-        self,
-        encoder: Any,
-        reader: PieceReader,
-        *,
-        pooling: str = "mean",
-        layers: int = 1,
-        frozen_layers: Optional[int] = 0,
-        max_batch_tokens: Optional[int] = None,
-        gradient_checkpointing: bool = False,
-        precision: Optional[torch.dtype] = None,
+        self, reader: PieceReader, *, pad: int, pooling: str, max_batch_tokens: Optional[int]
     ):
         super().__init__()
-        self.encoder = encoder
         self.reader = reader
+        self.pad = pad
         self.pooling = pooling
-        self.learns = frozen_layers is not None
         self.max_batch_tokens = max_batch_tokens
-        self.precision = precision
-        self.mix = nn.Parameter(torch.zeros(layers)) if layers > 1 else None
-        for name, parameter in self.encoder.named_parameters(prefix="encoder"):
-            lies_below = frozen_layers is None or depth(name, self.n_layers) <= frozen_layers
-            parameter.requires_grad = frozen_layers == 0 or not lies_below
-        if gradient_checkpointing:
-            encoder.gradient_checkpointing_enable({"use_reentrant": False})
+
+    def encode(self, group: Group) -> Tensor:  # (B, L, D)
+        raise NotImplementedError
 
     @property
-    def n_layers(self) -> int:
-        return self.encoder.config.num_hidden_layers
+    def device(self) -> torch.device:
+        return next((p.device for p in self.parameters()), torch.device("cpu"))
 
     def forward(self, batch: PieceBatch) -> Tensor:  # (T, D)
-        device = next(self.parameters()).device
+        device = self.device
         lengths = numpy.array([len(ids) for ids in batch.ids])
         outputs: List[Tensor] = []
         starts = numpy.empty(len(lengths), dtype="int64")  # of each sequence among all pieces
@@ -84,23 +69,16 @@ class HuggingFaceModule(nn.Module):
             longest = int(lengths[rows[0]])
             starts[rows] = n_pieces + numpy.arange(len(rows)) * longest
             n_pieces += len(rows) * longest
-            with self.half_precision(device):
-                output = self.encode(self.group(batch, rows, lengths, device))  # (B, L, D)
+            output = self.encode(self.group(batch, rows, lengths, device))  # (B, L, D)
             outputs.append(output.flatten(0, 1).float())
         pieces = torch.cat(outputs) if len(outputs) > 1 else outputs[0]  # (P, D)
         return self.pool(pieces, starts[batch.sequence] + batch.position, batch)
-
-    def half_precision(self, device: torch.device) -> ContextManager:
-        if self.precision is None or device.type == "cpu":
-            return nullcontext()
-        return torch.autocast(device.type, dtype=self.precision)
 
     def group(
         self, batch: PieceBatch, rows: numpy.ndarray, lengths: numpy.ndarray, device: torch.device
     ) -> Group:
         longest = int(lengths[rows[0]])
-        pad = self.encoder.config.pad_token_id or 0
-        ids = numpy.full((len(rows), longest), pad, dtype="int64")
+        ids = numpy.full((len(rows), longest), self.pad, dtype="int64")
         for row, number in enumerate(rows.tolist()):
             ids[row, : lengths[number]] = batch.ids[number]
         mask = None
@@ -108,18 +86,6 @@ class HuggingFaceModule(nn.Module):
             real = numpy.arange(longest) < lengths[rows][:, None]
             mask = torch.from_numpy(real.astype("int64")).to(device)
         return Group(torch.from_numpy(ids).to(device), mask)
-
-    def encode(self, group: Group) -> Tensor:  # (B, L, D)
-        output = self.encoder(
-            input_ids=group.ids,
-            attention_mask=group.mask,
-            output_hidden_states=self.mix is not None,
-            return_dict=True,
-        )
-        if self.mix is None:
-            return output.last_hidden_state
-        last = torch.stack(output.hidden_states[-len(self.mix) :])  # (k, B, L, D)
-        return torch.einsum("k,kbld->bld", self.mix.softmax(0).to(last.dtype), last)
 
     def pool(self, pieces: Tensor, places: numpy.ndarray, batch: PieceBatch) -> Tensor:  # (T, D)
         """places: Of the piece of each pair among all pieces.  (M,)"""
@@ -135,6 +101,63 @@ class HuggingFaceModule(nn.Module):
             torch.from_numpy(starts).to(pieces.device),
             mode="max" if self.pooling == "max" else "mean",
         )
+
+
+class HuggingFaceModule(PieceModule):
+    """encoder: A transformer of the library, without the layer that pools whole texts.
+    layers: So many of the last layers are mixed, with weights that are learned.
+    frozen_layers: The embeddings and so many of the lowest layers keep their weights. None: all do.
+    precision: Of the products on a GPU.
+    """
+
+    def __init__(
+        self,
+        encoder: Any,
+        reader: PieceReader,
+        *,
+        pooling: str = "mean",
+        layers: int = 1,
+        frozen_layers: Optional[int] = 0,
+        max_batch_tokens: Optional[int] = None,
+        gradient_checkpointing: bool = False,
+        precision: Optional[torch.dtype] = None,
+    ):
+        pad = encoder.config.pad_token_id or 0
+        super().__init__(reader, pad=pad, pooling=pooling, max_batch_tokens=max_batch_tokens)
+        self.encoder = encoder
+        self.learns = frozen_layers is not None
+        self.precision = precision
+        self.mix = nn.Parameter(torch.zeros(layers)) if layers > 1 else None
+        for name, parameter in self.encoder.named_parameters(prefix="encoder"):
+            lies_below = frozen_layers is None or depth(name, self.n_layers) <= frozen_layers
+            parameter.requires_grad = frozen_layers == 0 or not lies_below
+        if gradient_checkpointing:
+            encoder.gradient_checkpointing_enable({"use_reentrant": False})
+
+    @property
+    def n_layers(self) -> int:
+        return self.encoder.config.num_hidden_layers
+
+    def encode(self, group: Group) -> Tensor:  # (B, L, D)
+        with self.half_precision(group.ids.device):
+            output = self.encoder(
+                input_ids=group.ids,
+                attention_mask=group.mask,
+                output_hidden_states=self.mix is not None,
+                return_dict=True,
+            )
+            return self.mixed(output)
+
+    def mixed(self, output: Any) -> Tensor:  # (B, L, D)
+        if self.mix is None:
+            return output.last_hidden_state
+        last = torch.stack(output.hidden_states[-len(self.mix) :])  # (k, B, L, D)
+        return torch.einsum("k,kbld->bld", self.mix.softmax(0).to(last.dtype), last)
+
+    def half_precision(self, device: torch.device) -> ContextManager:
+        if self.precision is None or device.type == "cpu":
+            return nullcontext()
+        return torch.autocast(device.type, dtype=self.precision)
 
 
 def depth(name: str, n_layers: int) -> int:

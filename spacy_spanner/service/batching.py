@@ -134,7 +134,7 @@ class Batcher:
                 records = [InputRecord(number, text) for number, text in enumerate(texts)]
                 found = self.annotator(records)
                 self.metrics.words.inc(sum(len(own.doc) for own in found if own.doc is not None))
-                results = [
+                results: List[Result] = [
                     {"error": own.reason}
                     if own.doc is None
                     else {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Dict
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
@@ -14,7 +16,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        own = {"namespace": PREFIX, "registry": self.registry}
+        own: Dict[str, Any] = {"namespace": PREFIX, "registry": self.registry}
         self.requests = Counter("requests", "Requests by status", ["status"], **own)
         self.latency = Histogram("request_seconds", "Time of a request", buckets=SECONDS, **own)
         self.texts = Counter("texts", "Texts that were accepted", **own)

@@ -1,0 +1,58 @@
+"""The part of docs/benchmarks.md on prediction in production."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import List
+
+from .production import ROWS
+from .tables import Record, table
+
+TITLES = {
+    "hash": "Global Pointer over the hash CNN",
+    "huggingface": "the same over MiniLM",
+    "int8": "the same over MiniLM after `quantize`",
+}
+
+
+def production_section(records: List[Record]) -> str:
+    """The last measurement."""
+    if not records:
+        return ""
+    record = records[-1]
+    rows = []
+    for name, ratios in record["ratios"].items():
+        ratio, bar = median(ratios), ROWS[name][2]
+        text = f"{ratio:.2f}" if ratio >= bar else f"**{ratio:.2f}**"
+        plain, fast = record["words_per_second"][name]
+        different = record["different"].get(name)
+        cells = [TITLES[name], f"{plain:,}", f"{fast:,}", f"{text} ({bar:.1f})"]
+        rows.append([*cells, "" if different is None else str(different)])
+    head = ["pipeline", "`nlp.pipe`", "`annotate`", "ratio", "texts with another result"]
+    ner, own = record["start"]["ner"], record["start"]["global_pointer"]
+    memory = "; ".join(
+        f"`{way}` {', '.join(f'{mb:,.0f} MB after {int(docs):,}' for docs, mb in marks.items())}"
+        for way, marks in record["memory"].items()
+    )
+    before_after = ""
+    if "f" in record:
+        before, after = record["f"]
+        before_after = f" F on conll04 dev is {before:.2f} before `quantize` and {after:.2f} after."
+    return "\n".join(
+        [
+            "## In production",
+            "",
+            "Words per second of processor time on one thread (`make bench BENCH=production`): spaCy's "
+            "plain `nlp.pipe` at its defaults, with thinc's BLIS, and `annotate`, which also reads and "
+            "writes files; genia dev, unsorted, median of "
+            f"{record['rounds']} rounds in one process, both in turn. In brackets the bar; what misses it "
+            "is bold. Results are compared to the fourth digit of each score." + before_after,
+            "",
+            *table(head, rows),
+            "",
+            f"`spacy.load` and a first document: {own:.2f} s of processor time with a Global Pointer over "
+            f"the hash CNN, {ner:.2f} s with spaCy's `ner` ({own / ner:.2f}). Memory of a process over "
+            f"documents of 60 characters: {memory}. {record['machine']}, commit {record['commit']}.",
+            "",
+        ]
+    )
