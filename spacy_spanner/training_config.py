@@ -83,7 +83,7 @@ def join_config(
     max_width: Widest span, where the system has such a limit.
     transformer: Name or folder of the pretrained model.
     mixed_precision: Half precision inside the transformer (GPU only); bf16 with "huggingface".
-    optimize: "accuracy" takes the larger form of a small encoder, which is slower.
+    optimize: "accuracy" takes the larger form of an encoder that has one (lstm), which is slower.
     vectors: Pipeline with static vectors.
     fit: Fit threshold and temperature whenever the pipeline is saved in training.
     """

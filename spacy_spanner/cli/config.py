@@ -24,7 +24,7 @@ def config_cli(
         "--encoder",
         "-e",
         help="hash, vectors, lstm, huggingface, transformer (spacy-transformers), tuned or "
-        "tuned_intnet  [hash; of auto: its choice]",
+        "tuned_intnet  [hash; lstm for accuracy; auto chooses]",
     ),
     corpus: Optional[Path] = typer.Option(
         None,
@@ -34,7 +34,9 @@ def config_cli(
         exists=True,
     ),
     optimize: str = typer.Option(
-        "efficiency", "--optimize", help="efficiency, or accuracy: a larger, slower small encoder"
+        "efficiency",
+        "--optimize",
+        help="efficiency, or accuracy: the encoder lstm in a larger form",
     ),
     vectors: Optional[str] = typer.Option(
         None, "--vectors", help="Name or folder of a pipeline with static vectors"
@@ -101,7 +103,7 @@ def config_cli(
         system, encoder, told = choice.system, encoder or choice.encoder, choice.reasons
         # Where the gold is in a span group, flat entities are learned from it, too.
         output = output or ("ents" if gold == "ents" else "both")
-    encoder = encoder or "hash"
+    encoder = encoder or ("lstm" if optimize == "accuracy" else "hash")
     for value, kind in [(system, "systems"), (encoder, "encoders")]:
         if value not in names(kind):
             known = ", ".join(names(kind))
