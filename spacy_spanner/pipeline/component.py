@@ -21,7 +21,13 @@ from ..scorers import score_span_table
 from .base import OUTPUTS, TablePipe, reasons_of
 from .gold import TOO_WIDE, DocGold, read_gold, row_gold
 from .loading import is_number
-from .outputs import calibrate, flatten_prediction, write_ents, write_spans
+from .outputs import (
+    calibrate,
+    flatten_prediction,
+    raw_thresholds,
+    write_ents,
+    write_spans,
+)
 from .settings import Setting
 
 SAMPLE_SIZE = 500  # examples a head may look at before training
@@ -183,7 +189,7 @@ class SpanTablePipe(TablePipe):
     def _batch(self, docs: List[Doc], rows: Rows, gold: Optional[RowGold] = None) -> SpanBatch:
         batch = super()._batch(docs, rows, gold)
         # Thresholds are of calibrated scores; the head compares its own.
-        batch.thresholds = calibrate(batch.thresholds, 1 / self.cfg["temperature"])
+        batch.thresholds = raw_thresholds(batch.thresholds, self.cfg["temperature"])
         return batch
 
     def _read_gold(self, examples: List[Example], counts: Counter) -> List[Optional[DocGold]]:

@@ -18,12 +18,18 @@ def log_odds(scores: numpy.ndarray) -> numpy.ndarray:
 
 
 def calibrate(scores: numpy.ndarray, temperature: float) -> numpy.ndarray:
-    """`sigmoid(log-odds / temperature)` of scores or thresholds; the inverse is that of `1 /
-    temperature`. 0, the threshold that lets everything through, stays 0."""
+    """`sigmoid(log-odds / temperature)` of scores or thresholds. 0, the threshold that lets everything
+    through, stays 0."""
     if temperature == 1:
         return scores
     warmed = 1 / (1 + numpy.exp(-log_odds(scores) / temperature))
     return numpy.where(scores > 0, warmed, 0.0).astype(scores.dtype)
+
+
+def raw_thresholds(thresholds: numpy.ndarray, temperature: float) -> numpy.ndarray:
+    """What a head's own scores are compared with, from thresholds for calibrated ones: the inverse of
+    `calibrate`. 1, the threshold that lets nothing through, stays 1."""
+    return numpy.where(thresholds < 1, calibrate(thresholds, 1 / temperature), thresholds)
 
 
 def flatten_prediction(

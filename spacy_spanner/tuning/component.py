@@ -15,7 +15,7 @@ from ..corpus.docs import scored_spans
 from ..corpus.pairs import DocPair
 from ..errors import Errors
 from ..pipeline.component import SpanTablePipe
-from ..pipeline.outputs import calibrate
+from ..pipeline.outputs import raw_thresholds
 from .thresholds import DIGITS, Candidates, ThresholdSetting, tune
 
 FLOOR = 0.005  # the lowest threshold that is tried
@@ -94,7 +94,7 @@ def predict_all(pipe: SpanTablePipe, docs: Iterable[Doc], *, size: int) -> SpanP
 def lowered_threshold(pipe: SpanTablePipe) -> Iterator[float]:
     """The component without calibration and with one threshold no higher than any it has."""
     cfg = dict(pipe.cfg)
-    raw = calibrate(pipe.thresholds(), 1 / cfg["temperature"])
+    raw = raw_thresholds(pipe.thresholds(), cfg["temperature"])
     floor = min(FLOOR, float(raw.min(initial=FLOOR)))
     pipe.cfg.update(threshold=floor, label_thresholds={}, temperature=1.0)
     try:

@@ -14,7 +14,7 @@ import numpy
 
 from ..analysis.scores import Calibration, Counts, calibration
 from ..batch import SpanPrediction
-from ..pipeline.outputs import calibrate, flat_choice
+from ..pipeline.outputs import calibrate, flat_choice, raw_thresholds
 from .temperature import fit_temperature
 
 GAP = 1e-6  # no threshold is put between scores that are closer
@@ -44,7 +44,7 @@ class Candidates:
     def keep(self, thresholds: numpy.ndarray, temperature: float = 1.0) -> numpy.ndarray:
         """Which candidates the component would write under thresholds (C,).  (N,) bool"""
         spans, scores = self.prediction.spans, self.prediction.scores
-        keep = scores > calibrate(thresholds, 1 / temperature)[self.labels]
+        keep = scores > raw_thresholds(thresholds, temperature)[self.labels]
         if self.rule is not None:
             over = SpanPrediction(spans[keep], calibrate(scores[keep], temperature))
             keep[keep] = flat_choice(over, thresholds, self.rule)
@@ -94,7 +94,7 @@ def tune(
     """
     now = make_setting(candidates, threshold, current, temperature)
     everything = numpy.append(current, numpy.float32(threshold))  # the common one is the last
-    raw = [calibrate(everything, 1 / temperature)]
+    raw = [raw_thresholds(everything, temperature)]
     raw.append(numpy.full_like(raw[0], best_threshold(candidates)))
     if per_label:
         raw.append(label_thresholds(candidates, raw[1], min_gold=min_gold))
