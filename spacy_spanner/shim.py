@@ -24,7 +24,7 @@ Size = Union[int, str]  # a number, or text such as the configuration of a pretr
 
 # oneDNN, which torch uses on a CPU, keeps what it compiled for the last 1,024 shapes of tensors: with
 # texts of all lengths memory grows for a hundred thousand documents. It reads this at its first use.
-os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "8")
 
 # A forked worker that inherits torch's thread pool waits for threads which do not exist there.
 if hasattr(os, "register_at_fork"):  # Windows does not fork
