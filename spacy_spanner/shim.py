@@ -25,6 +25,10 @@ MOST = 100_000  # tensors of a file; reading the header of more takes too much m
 LEAST_LIMIT = 1 << 16  # a size up to this does no harm before it is checked
 Size = Union[int, str]  # a number, or text such as the configuration of a pretrained encoder
 
+# oneDNN, which torch uses on a CPU, keeps what it compiled for the last 1,024 shapes of tensors: with
+# texts of all lengths memory grows for a hundred thousand documents. It reads this at its first use.
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "8")
+
 # A forked worker that inherits torch's thread pool waits for threads which do not exist there.
 if hasattr(os, "register_at_fork"):  # Windows does not fork
     os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
