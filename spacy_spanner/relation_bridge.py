@@ -15,6 +15,7 @@ from torch import Tensor
 from .batch import START, RelationPrediction, SpanBatch, renumber
 from .bridge import flatten, gather, shim_of, to_documents, train_rows
 from .contract import Decoded, Facts, SpanModule, Tokens
+from .forking import forks_wait
 from .grouping import group_rows
 from .shim import ModuleShim
 
@@ -72,6 +73,7 @@ def init(model: RelationModel, X: Optional[SpanBatch] = None, Y: Any = None) -> 
     shim_of(model).build(**{size: model.get_dim(dim) for size, dim in sizes.items()})
 
 
+@forks_wait
 def forward(model: RelationModel, batch: SpanBatch, is_train: bool) -> Tuple[Any, Callable]:
     """The loss of a batch with gold in training, otherwise the entities and relations found."""
     tokvecs, backprop_tokvecs = model.layers[0](batch.docs, is_train)

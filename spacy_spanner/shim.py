@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
-import os
 from typing import Any, Callable, Dict, Iterator, Optional, Tuple, Union, cast
 
 import safetensors.torch
@@ -23,10 +22,6 @@ HEADER = "spacy-spanner"  # the metadata entry of our weight files
 MOST = 100_000  # tensors of a file; reading the header of more takes too much memory
 LEAST_LIMIT = 1 << 16  # a size up to this does no harm before it is checked
 Size = Union[int, str]  # a number, or text such as the configuration of a pretrained encoder
-
-# A forked worker that inherits torch's thread pool waits for threads which do not exist there.
-if hasattr(os, "register_at_fork"):  # Windows does not fork
-    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 
 class ModuleShim(Shim):
@@ -215,5 +210,7 @@ def check_state(module: nn.Module, state: Dict[str, Tensor]) -> None:
     shared = expected.keys() & state.keys()
     different += sorted(n for n in shared if kind(n, expected[n]) != kind(n, state[n]))
     if different:
-        reason = f"{', '.join(different[:3])} ({len(different)} in all) differ in name, shape or type"
+        reason = (
+            f"{', '.join(different[:3])} ({len(different)} in all) differ in name, shape or type"
+        )
         raise ValueError(Errors.S005.format(reason=reason))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from functools import lru_cache
+from functools import cache
 from typing import Any, Callable, Dict, List, Tuple
 
 import safetensors.torch
@@ -43,7 +43,7 @@ def make(name: str) -> Any:
     return make_nlp(factory, tok2vec=tok2vec)
 
 
-@lru_cache(maxsize=None)
+@cache
 def stored_bytes(name: str) -> bytes:
     """An initialized component of this name, as it is stored."""
     nlp = make(name)

@@ -16,7 +16,6 @@ from ..contract import Tokens
 from ..dropout import Dropout
 from ..spans.range_max import RangeMax
 
-
 PIECE = 1 << 15  # numbers that fit into the caches of a CPU
 
 

@@ -156,7 +156,7 @@ def count_slots(table: numpy.ndarray) -> Optional[int]:
     """The slots of a table (4, K) that an index can have; None for any other."""
     words, *numbers = table
     # Bounded one by one, so that no sum of them can run over.
-    fits = all(0 <= row.min(initial=0) and row.max(initial=0) < 1 << 40 for row in numbers)
+    fits = all(row.min(initial=0) >= 0 and row.max(initial=0) < 1 << 40 for row in numbers)
     fits = fits and len(table) == 4 and (words[1:] > words[:-1]).all() and table[SIZE].all()
     return int(table[SIZE].sum()) if fits else None
 

@@ -5,7 +5,19 @@ from __future__ import annotations
 import warnings
 from itertools import islice
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, List, NoReturn, Optional, Set, Tuple, Union
+from typing import (
+    Any,
+    Callable,
+    ClassVar,
+    Dict,
+    Iterable,
+    List,
+    NoReturn,
+    Optional,
+    Set,
+    Tuple,
+    Union,
+)
 
 import numpy
 from spacy import util
@@ -33,7 +45,7 @@ class TablePipe(TrainablePipe):
     a batch teach (`_read_gold`, `_row_gold`) and what could not be learned (`_report`)."""
 
     model_name: str  # name of the models that fit
-    label_dims: Dict[str, str]  # from lists of labels in `cfg` to dimensions of the model
+    label_dims: ClassVar[Dict[str, str]]  # from lists of labels in `cfg` to dimensions of the model
     new_counts: Callable[[], Any]  # makes what lost gold is counted in
     cfg: Dict[str, Any]
     _warned: Set[str]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import islice
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, ClassVar, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import numpy
 from spacy.errors import Errors as SpacyErrors
@@ -30,7 +30,7 @@ class SpanTablePipe(TablePipe):
     """Finds labelled spans with any span-table model and writes them to a document."""
 
     model_name = "span_table"
-    label_dims = {"labels": "nO"}
+    label_dims: ClassVar[Dict[str, str]] = {"labels": "nO"}
     new_counts = Counter
 
     def __init__(

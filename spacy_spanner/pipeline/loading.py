@@ -92,9 +92,9 @@ def check_node(node: Model, before: Dict[str, Any], *, is_built: bool) -> None:
     """Refuse a layer whose weights are not there, not finite or of another size than it says, or
     with other settings than its config."""
     for attr, value in before.items():
-        if type(value) in (int, float) and attr not in (*CHANGING, *FACTS):
-            if node.attrs[attr] != value:
-                raise ValueError(f"{attr} of {node.name} is {node.attrs[attr]!r}, not {value!r}")
+        is_fixed = type(value) in (int, float) and attr not in (*CHANGING, *FACTS)
+        if is_fixed and node.attrs[attr] != value:
+            raise ValueError(f"{attr} of {node.name} is {node.attrs[attr]!r}, not {value!r}")
     for shim in node.shims:
         sizes = getattr(shim, "sizes", {})
         if hasattr(shim, "is_built") and shim.is_built != is_built:

@@ -75,7 +75,9 @@ def read_relation_gold(
     table = set()
     for relation in stored:
         if not relation.label:
-            raise ValueError(Errors.S126.format(place=f"of a gold relation in {example.text[:50]!r}"))
+            raise ValueError(
+                Errors.S126.format(place=f"of a gold relation in {example.text[:50]!r}")
+            )
         head: Optional[Tuple[int, int]] = (relation.head_start, relation.head_end)
         tail: Optional[Tuple[int, int]] = (relation.tail_start, relation.tail_end)
         if not same:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, ClassVar, Dict, Iterable, List, Optional, Tuple
 
 import numpy
 from spacy.errors import Errors as SpacyErrors
@@ -37,7 +37,7 @@ class RelationPipe(TablePipe):
     """Finds labelled relations between entities and writes them to `doc._.relations`."""
 
     model_name = "relation_table"
-    label_dims = {"labels": "nO", "relation_labels": "nR"}
+    label_dims: ClassVar[Dict[str, str]] = {"labels": "nO", "relation_labels": "nR"}
     new_counts = Lost
 
     def __init__(

@@ -13,7 +13,22 @@ from ..systems import SYSTEMS, make_nlp
 from .test_documents import random_doc
 
 pytestmark = pytest.mark.soak
-ODD_LABELS = ["O", "B-X", " ", "\n", "ä", "漢", "a b", "<b>", "'", '"', "\\", "-", "x" * 300, "PER\0"]
+ODD_LABELS = [
+    "O",
+    "B-X",
+    " ",
+    "\n",
+    "ä",
+    "漢",
+    "a b",
+    "<b>",
+    "'",
+    '"',
+    "\\",
+    "-",
+    "x" * 300,
+    "PER\0",
+]
 
 
 def labels(generator, count):
@@ -32,7 +47,9 @@ def random_spans(doc, names, generator):
             start, end = 0, len(doc)
         spans.append(Span(doc, start, end, label=generator.choice(names)))
         if kind > 0.9:
-            spans.append(Span(doc, start, end, label=generator.choice([names[0], spans[-1].label_])))
+            spans.append(
+                Span(doc, start, end, label=generator.choice([names[0], spans[-1].label_]))
+            )
     return spans
 
 

@@ -16,7 +16,17 @@ from ..corpus.formats import FOLDER, SAMPLES
 
 pytestmark = pytest.mark.soak
 PIECES = [b"", b"\0", b"\xff", b"\n", b"\t", b" ", b'"', b"{", b"}", b"[", b"]", b",", b":", b"-1"]
-PIECES += [b"null", b"1e999", b"true", b"\\u0000", b"\\ud800", b"B-", b"9" * 30, b"[" * 3000, b"\xef\xbb\xbf"]
+PIECES += [
+    b"null",
+    b"1e999",
+    b"true",
+    b"\\u0000",
+    b"\\ud800",
+    b"B-",
+    b"9" * 30,
+    b"[" * 3000,
+    b"\xef\xbb\xbf",
+]
 
 
 def damaged(data, generator):
@@ -33,7 +43,9 @@ def damaged(data, generator):
             data = data[:at] + bytes(generator.randrange(256) for _ in range(3)) + data[end:]
         elif generator.random() < 0.2:
             data = data[:at]
-    return gzip.compress(data)[: generator.choice([None, -3])] if generator.random() < 0.05 else data
+    return (
+        gzip.compress(data)[: generator.choice([None, -3])] if generator.random() < 0.05 else data
+    )
 
 
 @pytest.mark.parametrize("name", sorted({sample.format for sample in SAMPLES}))
