@@ -12,7 +12,7 @@ TESTS ?=
 SOAK_MINUTES ?= 40
 MATRIX ?=
 
-.PHONY: demo test test-transformers matrix soak lint docs bench clean
+.PHONY: demo test test-transformers matrix soak lint hashes release docs bench clean
 
 $(VENV)/.base: setup.cfg pyproject.toml constraints.txt
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
@@ -48,6 +48,16 @@ lint: $(VENV)/.dev
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
+	$(PY) scripts/audit.py
+
+hashes: $(VENV)/.dev  ## constraints-hashes.txt from constraints.txt
+	$(PIP) uv
+	$(PY) -m uv pip compile constraints.txt --generate-hashes --no-deps --no-header --no-annotate --quiet \
+		--python-version 3.11.7 --output-file constraints-hashes.txt
+
+release: $(VENV)/.dev  ## the package and its bill of materials, in dist/
+	$(PY) -m build --outdir dist
+	$(PY) scripts/sbom.py dist/sbom.json
 
 soak: $(VENV)/.dev  ## random faults for SOAK_MINUTES; figures in metrics/soak.jsonl
 	mkdir -p metrics

@@ -30,6 +30,7 @@ from .contract import (
     Tokens,
 )
 from .errors import Errors
+from .forking import forks_wait
 from .grouping import group_rows
 from .shim import ModuleShim
 from .words import word_keys
@@ -145,6 +146,7 @@ def word_readers(module: nn.Module) -> List[ReadsWords]:
     return [part for part in module.modules() if isinstance(part, ReadsWords)]
 
 
+@forks_wait
 def forward(model: SpanTableModel, batch: SpanBatch, is_train: bool) -> Tuple[Any, Callable]:
     """The loss of a batch with gold in training, otherwise the spans found."""
     tokvecs, backprop_tokvecs = model.layers[0](batch.docs, is_train)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
-import os
 from typing import Any, Callable, Dict, Iterator, Optional, Tuple, Union, cast
 
 import safetensors.torch
@@ -28,10 +27,6 @@ Size = Union[int, str]  # a number, or text such as the configuration of a pretr
 # oneDNN, which torch uses on a CPU, keeps what it compiled for the last 1,024 shapes of tensors: with
 # texts of all lengths memory grows for a hundred thousand documents. It reads this at its first use.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "8")
-
-# A forked worker that inherits torch's thread pool waits for threads which do not exist there.
-if hasattr(os, "register_at_fork"):  # Windows does not fork
-    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 
 class ModuleShim(Shim):

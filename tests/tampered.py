@@ -12,7 +12,7 @@ import spacy
 import srsly
 import torch
 
-from .pipeline.relation_examples import make_examples as relation_examples
+from .relations.examples import make_examples as relation_examples
 from .systems import SYSTEMS, TOK2VEC, make_examples, make_nlp
 
 HUGE = 1_000_000_000

@@ -51,7 +51,7 @@ def predictions(nlp):
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_shared_encoder_trains_saves_and_loads(encoder, tmp_path):
     nlp = shared_nlp(encoder)
-    losses = learn(nlp, make_examples(nlp), steps=25)
+    losses = learn(nlp, make_examples(nlp), steps=40)
     assert losses["global_pointer"] < 1.5
     assert nlp.evaluate(make_examples(nlp))["spans_sc_f"] > 0.8
     expected = predictions(nlp)

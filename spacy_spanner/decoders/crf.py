@@ -53,8 +53,9 @@ class CRF(nn.Module):
             agrees = tags[..., None] == torch.arange(n_tags, device=tags.device)  # (B, L, K)
             allowed = agrees | ~known[..., None]
             start, trans, end = (score.to(emissions.dtype) for score in self.scores())
-            # Scaled sums would be zero for tags that only forbidden ones lead to.
-            sums = _log_sums(emissions.masked_fill(~allowed, FORBIDDEN), start, trans)
+            counted = mask[..., None] & allowed
+            masked = emissions.masked_fill(~allowed, FORBIDDEN)
+            sums = _forward(masked, start, trans, counted)
             gold = (last_of_rows(sums, mask) + end).logsumexp(1)
         nll = self._log_z(emissions, mask) - gold
         return torch.where(mask[:, 0], nll, torch.zeros_like(nll)).to(self.trans.dtype)
@@ -134,14 +135,17 @@ def wide_dtype(x: Tensor) -> torch.dtype:
     return torch.float32 if x.device.type == "mps" else torch.float64
 
 
-def _forward(emissions: Tensor, start: Tensor, trans: Tensor) -> Tensor:
+def _forward(
+    emissions: Tensor, start: Tensor, trans: Tensor, counted: Optional[Tensor] = None
+) -> Tensor:
     """Log of the sum over all paths up to and with token t that end in tag k, of rows that go on
     through their padding.  (..., B, L, K)
 
     emissions (..., B, L, K), start (..., K) and trans (..., K, K) as they broadcast.
+    counted: Only paths through these tags count, where a token has any.  (B, L, K)
     """
     if emissions.device.type == "cpu":
-        alphas, is_exact = _scaled_sums(emissions, start, trans)
+        alphas, is_exact = _scaled_sums(emissions, start, trans, counted)
         if is_exact:
             return alphas
     return _log_sums(emissions, start, trans)  # to ask a GPU would mean to wait for it
@@ -157,10 +161,13 @@ def _log_sums(emissions: Tensor, start: Tensor, trans: Tensor) -> Tensor:
     return torch.stack(steps, -2)
 
 
-def _scaled_sums(emissions: Tensor, start: Tensor, trans: Tensor) -> Tuple[Tensor, bool]:
+def _scaled_sums(
+    emissions: Tensor, start: Tensor, trans: Tensor, counted: Optional[Tensor] = None
+) -> Tuple[Tensor, bool]:
     """As `_forward`, several times faster: one matrix product a step, with sums outside log space,
     scaled by their maximum. Also whether all are exact: a tag that can only be reached from tags
-    which are less probable by e^-700 or more has a sum of zero."""
+    which are less probable by e^-700 or more has a sum of zero. Where only some tags are counted,
+    those that no allowed path of them leads to may be zero: they add nothing to the others."""
     weights = trans.exp()
     tiny = torch.finfo(emissions.dtype).tiny
     first, *others = emissions.unbind(-2)  # (..., B, K) each
@@ -169,8 +176,24 @@ def _scaled_sums(emissions: Tensor, start: Tensor, trans: Tensor) -> Tuple[Tenso
         peak = alphas[-1].detach().amax(-1, keepdim=True)
         sums.append((alphas[-1] - peak).exp() @ weights)
         alphas.append(sums[-1].clamp(min=tiny).log() + peak + emission)
-    lost = bool(sums) and bool((torch.stack([total.detach() for total in sums]) < tiny).any())
-    return torch.stack(alphas, -2), not lost
+    if not sums:
+        return torch.stack(alphas, -2), True
+    lost = torch.stack([total.detach() for total in sums], -2) < tiny  # (..., B, L - 1, K)
+    if counted is not None:
+        later, is_open = counted[:, 1:], _reachable(counted, start, trans)[:, 1:]
+        lost = lost & is_open | (later.any(-1) & ~is_open.any(-1))[..., None]
+    return torch.stack(alphas, -2), not bool(lost.any())
+
+
+def _reachable(counted: Tensor, start: Tensor, trans: Tensor) -> Tensor:
+    """The counted tags (B, L, K) that some path of counted tags leads to, by what is not forbidden.
+    (B, L, K)"""
+    may_start, may_follow = start > FORBIDDEN / 2, (trans > FORBIDDEN / 2).float()
+    first, *others = counted.unbind(1)  # (B, K) each
+    steps = [first & may_start]
+    for own in others:
+        steps.append((steps[-1].float() @ may_follow > 0) & own)
+    return torch.stack(steps, 1)
 
 
 def _reverse_rows(mask: Tensor) -> Tensor:

@@ -123,6 +123,8 @@ def independent_span_scores(
     A first word is B, or I after a tag that does not continue; the last is E, or I where nothing
     after it continues; all between are I. One word may be any of these at once, or S.
     """
+    if not len(spans):  # of no labels there is nothing to pad either
+        return logits.new_zeros(0)
     probs = logits.softmax(2) * mask[..., None]
     none = torch.zeros_like(probs[..., : scheme.n_labels])
     begin, inside, end, single = (

@@ -13,6 +13,7 @@ from thinc.types import Floats2d
 from torch import Tensor, nn
 
 from ..errors import Errors
+from ..forking import forks_wait
 from ..shim import ModuleShim, Size
 from .huggingface_files import Pretrained, load_pretrained
 from .huggingface_module import depth, make_module
@@ -111,6 +112,7 @@ def shim_of(model: Encoder) -> HuggingFaceShim:
     return shim
 
 
+@forks_wait
 def forward(model: Encoder, docs: List[Doc], is_train: bool) -> Tuple[List[Floats2d], Callable]:
     if not any(len(doc) for doc in docs):
         return no_tokens(model, docs)

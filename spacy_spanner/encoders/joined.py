@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from ..bridge import shim_of
 from ..dropout import Dropout
 from ..errors import Errors
+from ..forking import forks_wait
 from ..shim import ModuleShim
 from .packing import PackedBiLSTM
 from .torch_layer import Encoder, check_option, flatten, grad_mode, no_tokens, split
@@ -51,6 +52,7 @@ class Join(nn.Module):
         return self.output_dropout(x if self.lstm is None else self.lstm(x, lengths)[0])
 
 
+@forks_wait
 def forward(model: Encoder, docs: List[Doc], is_train: bool) -> Tuple[List[Floats2d], Callable]:
     """The parts, concatenated, through the module; gradients go back to each part."""
     lengths = numpy.array([len(doc) for doc in docs], dtype="int64")

@@ -19,6 +19,7 @@ from torch.nn import functional as F
 
 from ..bridge import flatten, shim_of, split
 from ..errors import Errors
+from ..forking import forks_wait
 from ..shim import ModuleShim
 
 Encoder = Model[List[Doc], List[Floats2d]]
@@ -62,6 +63,7 @@ def build(model: Encoder, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
     shim_of(model).build()
 
 
+@forks_wait
 def forward(model: Encoder, docs: List[Doc], is_train: bool) -> Tuple[List[Floats2d], Callable]:
     """Vectors of the distinct values, then of all tokens."""
     lengths = [len(doc) for doc in docs]

@@ -175,9 +175,10 @@ class HierarchicalNER(SpanModule, StartsFromSample):
         return self.tags.decode(self.logits(encoded), encoded.mask, thresholds)
 
     def cells(self, length: int, max_width: Optional[int] = None) -> int:
-        """The gates of the BiLSTMs, and the slots read for each token."""
+        """The gates of the BiLSTMs and the slots read for each token, or a step of the CRF."""
         read = 0 if self.memory is None else self.memory.most_read
-        return length * (2 * self.width + 6 * self.output_width + read)
+        gates = length * (2 * self.width + 6 * self.output_width + read)
+        return max(gates, self.tags.n_tags**2)
 
     def cost(self) -> Cost:
         return Cost(token=math.inf, step=4)

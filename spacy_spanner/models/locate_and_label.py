@@ -196,7 +196,8 @@ class LocateAndLabel(SpanModule):
         # Seeds that were moved to the same span get the same score: one of them is enough.
         spans = distinct(spans, view.n_tokens)
         logits = view.inner(self.classifier, spans, view.pool(spans))  # (K, C + 1)
-        scores, label = logits.softmax(dim=1).max(dim=1)  # (K,)
+        # Of half precision, many scores would be 1, and equal scores are taken in another order.
+        scores, label = logits.float().softmax(dim=1).max(dim=1)  # (K,)
         return self.select(spans, scores, label - 1, thresholds, n_rows=len(encoded.mask))
 
     def select(

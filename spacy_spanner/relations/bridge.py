@@ -15,6 +15,7 @@ from torch import Tensor
 from ..batch import START, RelationPrediction, SpanBatch, renumber
 from ..bridge import gather, init, line_vectors, resize_output, shim_of, to_documents, train_rows
 from ..contract import Decoded, Facts, SpanModule, Tokens
+from ..forking import forks_wait
 from ..grouping import group_rows
 from ..shim import ModuleShim
 
@@ -64,6 +65,7 @@ def relation_table_model(
     return model
 
 
+@forks_wait
 def forward(model: RelationModel, batch: SpanBatch, is_train: bool) -> Tuple[Any, Callable]:
     """The loss of a batch with gold in training, otherwise the entities and relations found."""
     tokvecs, backprop_tokvecs = model.layers[0](batch.docs, is_train)

@@ -16,6 +16,7 @@ from torch.nn import functional as F
 def project_band_max(x: Tensor, weight: Tensor, n_widths: int) -> Tuple[Tensor, Tensor]:
     """weight (K, D) times max(x[i], ..., x[i + w]) for all cells (B, L, W, K), and the maxima of
     the widest spans (B, L, D). x is padded with zeros, so cells that leave it are undefined."""
+    x = x.to(weight.dtype)  # under autocast it may be narrower
     return _ProjectBandMax.apply(x, weight, n_widths, torch.is_grad_enabled())
 
 
@@ -46,6 +47,7 @@ class _ProjectBandMax(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, d_outputs: Tensor, d_widest: Tensor) -> Tuple:
         weight, *peaks = ctx.saved_tensors
+        d_outputs = d_outputs.to(weight.dtype)
         n_rows, n_tokens, width = peaks[0].shape
         d_beyond = weight.new_zeros((n_rows, n_tokens + len(peaks) - 1, width))
         d_weight = torch.zeros_like(weight)

@@ -39,7 +39,7 @@ def test_vectors_do_not_depend_on_the_batch(make_docs, build):
     together = model.predict(docs)
     for doc, vectors in zip(docs, together, strict=True):
         assert vectors.shape == (len(doc), 12)
-        assert_allclose(model.predict([doc])[0], vectors, atol=1e-6)
+        assert_allclose(model.predict([doc])[0], vectors, atol=1e-5)
 
 
 def test_capitals_find_their_vector(make_docs, vocab):
@@ -111,7 +111,7 @@ def test_lstm_is_shared_trained_and_loaded(tmp_path, vectors_folder, system, wit
     expected = nlp(text)
     nlp.to_disk(tmp_path / "model")
     found = spacy.load(tmp_path / "model")(text)
-    assert_allclose(found.tensor, expected.tensor, atol=1e-6)
+    assert_allclose(found.tensor, expected.tensor, atol=1e-5)
     assert [(s.text, s.label_) for s in found.ents] == [(s.text, s.label_) for s in expected.ents]
 
 

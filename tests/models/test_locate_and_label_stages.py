@@ -3,12 +3,15 @@
 import pytest
 import torch
 from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from spacy_spanner.models.locate_and_label_sample import Sample, sample_seeds
 from spacy_spanner.models.locate_and_label_stages import (
+    PIECE,
     Spans,
     View,
     binary_focal,
+    gelu,
     offset_loss,
     overlap_loss,
 )
@@ -132,3 +135,30 @@ def test_empty_slots_change_nothing():
     for name, (value, count) in terms[0].items():
         torch.testing.assert_close(terms[1][name][0], value)
         assert terms[1][name][1] == count
+
+
+class Shapes(TorchDispatchMode):
+    """Keeps the shapes that GELU is asked for."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = set()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if "gelu" in str(func):
+            self.seen.add(tuple(args[0].shape))
+        return func(*args, **(kwargs or {}))
+
+
+def test_gelu_meets_few_shapes():
+    """oneDNN keeps code for each of them for as long as the process runs."""
+    width, shapes = 512, Shapes()
+    with shapes, torch.no_grad():
+        for n_spans in range(1, 400, 7):
+            x = torch.randn(n_spans, width)
+            assert torch.allclose(gelu(x), F.gelu(x.double()).float(), atol=1e-5)
+    own = {shape for shape in shapes.seen if len(shape) == 1}
+    assert len(own) <= PIECE // width + 1
+    x = torch.randn(3, 4, requires_grad=True)
+    assert torch.equal(gelu(x), F.gelu(x)) and gelu(x).requires_grad
+    assert torch.allclose(gelu(x.detach().t()), F.gelu(x.detach().t()))

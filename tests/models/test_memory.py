@@ -309,3 +309,29 @@ def test_zero_vectors_have_finite_gradients():
     torch.testing.assert_close(out.detach(), torch.tensor([[0.0, 0.0], [0.6, 0.8]]))
     out.sum().backward()
     assert x.grad.isfinite().all()
+
+
+def test_answers_are_those_of_the_word_alone_to_the_last_bit():
+    """Whatever was asked before, and whatever is asked at the same time."""
+    memory = WordMemory(key_width=24, value_width=40, most_read=30)
+    words, counts = numpy.arange(5), numpy.array([1, 3, 17, 33, 70])
+    memory.learn_words(words, counts)
+    everything = numpy.repeat(words, counts)[None]
+    memory.train()
+    n_words = everything.shape[1]
+    memory(torch.randn(1, n_words, 24), torch.randn(1, n_words, 40), everything, [n_words])
+    memory.eval()
+    vectors, states = torch.randn(1, 50, 24), torch.zeros(1, 50, 40)
+    keys = numpy.random.default_rng(0).choice(words, (1, 50))
+    with torch.inference_mode():
+        together = memory(vectors, states, keys, [50])[0]
+        assert torch.equal(memory(vectors, states, keys, [50])[0], together)
+        memory.cache = None
+        for at in range(50):
+            one = slice(at, at + 1)
+            alone = memory(vectors[:, one], states[:, one], keys[:, one], [1])[0]
+            assert torch.equal(alone, together[:, one])
+        memory.cache = None
+        few = memory(vectors[:, :7], states[:, :7], keys[:, :7], [7])[0]
+        assert torch.equal(few, together[:, :7])
+        assert torch.equal(memory(vectors, states, keys, [50])[0], together)

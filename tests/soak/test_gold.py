@@ -86,7 +86,7 @@ def test_gold__of_any_kind(soak, factory):
         nlp = make_nlp(
             factory, output=output, window=window, overlap=generator.choice([0, window // 2])
         )
-        names = labels(generator, generator.choice([1, 2, 5, 20, 500]))
+        names = labels(generator, generator.choice([1, 2, 5, 20, 100, 500]))
         examples = [random_example(nlp, names, generator) for _ in range(generator.randint(1, 24))]
         if not any(len(eg.predicted) for eg in examples):
             continue

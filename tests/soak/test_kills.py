@@ -26,8 +26,8 @@ ENGINES = {
 }
 
 
-def quietly(*args, **options):
-    """As `run`, in a process that is not asked for its end."""
+def quietly(options, *args):
+    """As `run`, in a process of its own."""
     os.setsid()
     run(*args, shard_size=4, **options)
     os._exit(0)
@@ -55,7 +55,7 @@ def test_kills__lose_and_double_nothing(soak, clean, tmp_path, name):
         out = tmp_path / str(number)
         while True:
             begin = time.monotonic()
-            process = in_child(lambda: quietly([path], pipeline, out, **options))
+            process = in_child(quietly, options, [path], pipeline, out)
             delay = generator.choice([0.02, 0.2, 1.0]) * generator.random()
             if generator.random() < 0.7 and len(contents(out)) < len(expected):
                 goal = len(contents(out)) + generator.randrange(0, 5)
