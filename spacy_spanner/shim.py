@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
+import os
 from typing import Any, Callable, Dict, Iterator, Optional, Tuple, Union, cast
 
 import safetensors.torch
