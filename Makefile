@@ -56,6 +56,7 @@ hashes: $(VENV)/.dev  ## constraints-hashes.txt from constraints.txt
 		--python-version 3.11.7 --output-file constraints-hashes.txt
 
 release: $(VENV)/.dev  ## the package and its bill of materials, in dist/
+	$(PY) scripts/audit.py --strict
 	$(PY) -m build --outdir dist
 	$(PY) scripts/sbom.py dist/sbom.json
 
