@@ -11,7 +11,7 @@ from spacy_spanner.corpus.detect import READERS
 from spacy_spanner.corpus.record import CorpusError, ReadOptions
 from spacy_spanner.relations import StoredRelation, set_relations
 
-from .pipeline.relation_examples import make_examples as relation_examples
+from .relations.examples import make_examples as relation_examples
 from .systems import SYSTEMS, make_examples, make_nlp
 from .tampered import RELATIONS, make
 
