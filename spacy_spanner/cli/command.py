@@ -48,7 +48,9 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         try:
             function(*args, **options)
         except Exception as error:
-            if debug or not is_correctable(error):
+            # Wrong arguments are left to typer, which shows the usage; in some versions they are click's.
+            is_usage = isinstance(error, typer.BadParameter)
+            if debug or is_usage or not is_correctable(error):
                 raise
             show(error)
             raise typer.Exit(1) from error
