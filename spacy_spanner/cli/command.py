@@ -50,7 +50,9 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         except typer.BadParameter:  # typer shows it with the usage; in older versions it is click's
             raise
         except Exception as error:
-            if debug or not is_correctable(error):
+            # Wrong arguments are left to typer, which shows the usage; in some versions they are click's.
+            is_usage = isinstance(error, typer.BadParameter)
+            if debug or is_usage or not is_correctable(error):
                 raise
             show(error)
             raise typer.Exit(1) from error

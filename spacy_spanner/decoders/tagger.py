@@ -89,6 +89,8 @@ class TagLayer(nn.Module):
         """The entities of the best tags with their exact probabilities, where those are over the
         threshold of the label (C,)."""
         spans = self.scheme.tags_to_spans(self.best_tags(logits, mask), mask)
+        if not len(spans):  # where there are no labels, there is nothing to look at
+            return Decoded(spans, logits.new_zeros(0))
         if self.paths is not None:
             scores = self.paths.span_marginals(logits, mask, spans)
         else:
@@ -123,8 +125,6 @@ def independent_span_scores(
     A first word is B, or I after a tag that does not continue; the last is E, or I where nothing
     after it continues; all between are I. One word may be any of these at once, or S.
     """
-    if not len(spans):  # of no labels there is nothing to pad either
-        return logits.new_zeros(0)
     probs = logits.softmax(2) * mask[..., None]
     none = torch.zeros_like(probs[..., : scheme.n_labels])
     begin, inside, end, single = (

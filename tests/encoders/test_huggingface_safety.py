@@ -197,3 +197,54 @@ def test_stored_file_holds_no_pickle(folder):
     assert json.loads(sizes["config"])["model_type"] == "bert"
     assert json.loads(sizes["tokenizer"])["model"]["type"] == "WordPiece"
     assert torch.is_tensor(next(iter(model.shims[0].module.state_dict().values())))
+
+
+def in_config(**settings):
+    return lambda sizes: {"config": json.dumps({**json.loads(sizes["config"]), **settings})}
+
+
+def with_piece(sizes):
+    tokenizer = json.loads(sizes["tokenizer"])
+    tokenizer["model"]["vocab"]["far"] = 10**6
+    return {"tokenizer": json.dumps(tokenizer)}
+
+
+STORED_CHANGES = {
+    "layers": in_config(num_hidden_layers=10**9),
+    "more layers": in_config(num_hidden_layers=5),
+    "hidden": in_config(hidden_size=10**9),
+    "heads": in_config(num_attention_heads=0),
+    "vocabulary": in_config(vocab_size=10**9),
+    "smaller vocabulary": in_config(vocab_size=3),
+    "positions": in_config(max_position_embeddings=10**9),
+    "text for a number": in_config(hidden_size="many"),
+    "labels": in_config(num_labels=10**9, hidden_size=8),
+    "deep config": lambda sizes: {"config": "[" * 200_000},
+    "no object": lambda sizes: {"config": "[]"},
+    "no JSON": lambda sizes: {"config": "x"},
+    "no tokenizer": lambda sizes: {"tokenizer": "{}"},
+    "deep tokenizer": lambda sizes: {"tokenizer": "[" * 200_000},
+    "far piece": with_piece,
+    "long sequences": lambda sizes: {"max_pieces": 10**6},
+    "no sequences": lambda sizes: {"max_pieces": 0},
+    "negative": lambda sizes: {"max_pieces": -1},
+}
+
+
+@pytest.mark.parametrize("name", STORED_CHANGES)
+def test_stored_encoders_that_were_changed_are_refused(folder, name):
+    model = build_huggingface_encoder(str(folder), width=WIDTH)
+    model.initialize()
+    shim = model.shims[0]
+    shim.sizes = {**shim.sizes, **STORED_CHANGES[name](shim.sizes)}
+    with pytest.raises(ValueError, match=r"\[S0\d\d\]"):
+        build_huggingface_encoder("any", width=WIDTH).shims[0].from_bytes(shim.to_bytes())
+
+
+def test_stored_weights_that_are_not_finite_are_refused(folder):
+    model = build_huggingface_encoder(str(folder), width=WIDTH)
+    model.initialize()
+    with torch.no_grad():
+        next(model.shims[0].module.parameters()).view(-1)[0] = float("nan")
+    with pytest.raises(ValueError, match=r"S004.*not finite"):
+        build_huggingface_encoder("any", width=WIDTH).from_bytes(model.to_bytes())
