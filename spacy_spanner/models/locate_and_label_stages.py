@@ -88,11 +88,13 @@ class SpanScorer(nn.Module):
 
 def gelu(x: Tensor) -> Tensor:
     """GELU. On a CPU, oneDNN keeps code for every shape it has met, a few kilobytes each: without a
-    gradient, numbers are taken in pieces of which all but the last have the same shape."""
+    gradient, numbers are taken in pieces whose sizes are powers of two."""
     if x.device.type != "cpu" or (x.requires_grad and torch.is_grad_enabled()):
         return F.gelu(x)
     result = torch.empty_like(x, memory_format=torch.contiguous_format)
-    parts = x.contiguous().flatten().split(PIECE), result.view(-1).split(PIECE)
+    whole, rest = divmod(x.numel(), PIECE)
+    sizes = [PIECE] * whole + [1 << bit for bit in range(rest.bit_length()) if rest >> bit & 1]
+    parts = x.contiguous().view(-1).split(sizes), result.view(-1).split(sizes)
     for part, target in zip(*parts, strict=True):
         torch.ops.aten.gelu.out(part, out=target)
     return result
