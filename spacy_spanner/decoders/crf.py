@@ -5,10 +5,11 @@ Axes: B rows, L tokens, C labels, K tags, N spans. Masks are prefixes of their r
 
 from __future__ import annotations
 
-from typing import Optional, Tuple
+from typing import Any, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from ..label_axes import mark
 from .tags import TagScheme, last_of_rows
@@ -168,21 +169,50 @@ def _scaled_sums(
     scaled by their maximum. Also whether all are exact: a tag that can only be reached from tags
     which are less probable by e^-700 or more has a sum of zero. Where only some tags are counted,
     those that no allowed path of them leads to may be zero: they add nothing to the others."""
-    weights = trans.exp()
-    tiny = torch.finfo(emissions.dtype).tiny
-    first, *others = emissions.unbind(-2)  # (..., B, K) each
-    alphas, sums = [start + first], []
-    for emission in others:
-        peak = alphas[-1].detach().amax(-1, keepdim=True)
-        sums.append((alphas[-1] - peak).exp() @ weights)
-        alphas.append(sums[-1].clamp(min=tiny).log() + peak + emission)
-    if not sums:
-        return torch.stack(alphas, -2), True
-    lost = torch.stack([total.detach() for total in sums], -2) < tiny  # (..., B, L - 1, K)
+    alphas, sums = _ScaledSums.apply(emissions, start, trans)
+    lost = sums < torch.finfo(emissions.dtype).tiny  # (..., B, L - 1, K)
     if counted is not None:
         later, is_open = counted[:, 1:], _reachable(counted, start, trans)[:, 1:]
         lost = lost & is_open | (later.any(-1) & ~is_open.any(-1))[..., None]
-    return torch.stack(alphas, -2), not bool(lost.any())
+    return alphas, not bool(lost.any())
+
+
+class _ScaledSums(torch.autograd.Function):
+    """Left to autograd, each step back would make a gradient of all transitions (K, K)."""
+
+    @staticmethod
+    def forward(ctx: Any, emissions: Tensor, start: Tensor, trans: Tensor) -> Tuple[Tensor, Tensor]:
+        weights = trans.exp()
+        tiny = torch.finfo(emissions.dtype).tiny
+        first, *others = emissions.unbind(-2)  # (..., B, K) each
+        alphas, sums = [start + first], []
+        for emission in others:
+            peak = alphas[-1].amax(-1, keepdim=True)
+            sums.append((alphas[-1] - peak).exp() @ weights)
+            alphas.append(sums[-1].clamp(min=tiny).log() + peak + emission)
+        all_alphas = torch.stack(alphas, -2)  # (..., B, L, K)
+        all_sums = torch.stack(sums, -2) if sums else all_alphas[..., :0, :]
+        ctx.save_for_backward(all_alphas, all_sums, weights)
+        ctx.mark_non_differentiable(all_sums)
+        return all_alphas, all_sums
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_alphas: Tensor, _: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+        alphas, sums, weights = ctx.saved_tensors  # (B, L, K), (B, L - 1, K), (K, K)
+        tiny = torch.finfo(alphas.dtype).tiny
+        before = alphas[:, :-1]
+        shares = (before - before.amax(-1, keepdim=True)).exp()  # (B, L - 1, K)
+        steps = [d_alphas[:, -1]]  # from the last token to the first, (B, K) each
+        ratios = []
+        for t in range(alphas.shape[1] - 2, -1, -1):
+            ratios.append(torch.where(sums[:, t] < tiny, 0.0, steps[-1] / sums[:, t]))
+            steps.append(d_alphas[:, t] + shares[:, t] * (ratios[-1] @ weights.T))
+        d_emissions = torch.stack(steps[::-1], 1)
+        d_trans = torch.zeros_like(weights)
+        if ratios:
+            d_trans = shares.flatten(0, 1).T @ torch.stack(ratios[::-1], 1).flatten(0, 1) * weights
+        return d_emissions, steps[-1].sum(0), d_trans
 
 
 def _reachable(counted: Tensor, start: Tensor, trans: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ import itertools
 import pytest
 import torch
 
+from spacy_spanner.decoders import crf
 from spacy_spanner.decoders.crf import CRF, _log_sums, _scaled_sums
 from spacy_spanner.decoders.tags import TagScheme
 
@@ -217,3 +218,40 @@ def test_both_ways_to_sum_agree(name, n_labels, length):
         name == "IO"
     )  # which forbids nothing
     torch.testing.assert_close(_log_sums(emissions, start, trans), fast)
+
+
+@pytest.mark.parametrize("known_share", [None, 0.5])
+def test_scaled_sums_have_the_gradients_of_log_space(monkeypatch, known_share):
+    torch.manual_seed(0)
+    layer = CRF(TagScheme("BIOES", 3))
+    for parameter in layer.parameters():
+        torch.nn.init.normal_(parameter)
+    emissions = torch.randn(4, 7, 13, dtype=torch.float64, requires_grad=True)
+    mask = torch.arange(7) < torch.tensor([7, 3, 1, 5])[:, None]
+    tags = torch.zeros(4, 7, dtype=torch.long)
+    known = None if known_share is None else torch.rand(4, 7) < known_share
+
+    def gradients():
+        inputs = [emissions, *layer.parameters()]
+        return torch.autograd.grad(layer.nll(emissions, tags, mask, known).sum(), inputs)
+
+    scaled = gradients()
+    log_sums = crf._log_sums
+    monkeypatch.setattr(
+        crf, "_forward", lambda e, start, trans, counted=None: log_sums(e, start, trans)
+    )
+    for got, expected in zip(scaled, gradients(), strict=True):
+        torch.testing.assert_close(got, expected, atol=1e-6, rtol=1e-5)
+
+
+def test_unknown_tokens_take_no_table_of_transitions_a_step():
+    """With 500 labels, log space would need 32 MB for each token of a row, and as much for its gradient."""
+    layer = CRF(TagScheme("BIOES", 200))
+    emissions = torch.randn(1, 30, 801, requires_grad=True)
+    mask, tags = torch.ones(1, 30, dtype=torch.bool), torch.zeros(1, 30, dtype=torch.long)
+    saved = []
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda x: saved.append(x.numel()) or x, lambda x: x
+    ):
+        layer.nll(emissions, tags, mask, torch.rand(1, 30) < 0.7).backward()
+    assert sum(n >= 801 * 801 for n in saved) < 10
