@@ -60,6 +60,12 @@ class TagLayer(nn.Module):
             total = (losses * counted).sum()
         return total if self.reduction == "sum" else total / counted.sum().clamp(min=1)
 
+    def step_cells(self) -> int:
+        """How many numbers the CRF needs for a step of one row; sums in training need none on a CPU."""
+        if self.paths is None or (self.training and self.paths.trans.device.type == "cpu"):
+            return 0
+        return self.n_tags**2
+
     @property
     def paths(self) -> Optional[CRF]:
         """The distribution over sequences, where tags are not chosen one by one."""
