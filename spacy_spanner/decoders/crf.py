@@ -146,9 +146,14 @@ def _forward(
     counted: Only paths through these tags count, where a token has any.  (B, L, K)
     """
     if emissions.device.type == "cpu":
-        alphas, is_exact = _scaled_sums(emissions, start, trans, counted)
-        if is_exact:
+        alphas, is_exact = _scaled_sums(
+            emissions, start, trans, counted
+        )  # (..., B, L, K), (..., B)
+        if is_exact.all():
             return alphas
+        if emissions.dim() == 3:
+            rows = (~is_exact).nonzero()[:, 0]
+            return alphas.index_copy(0, rows, _log_sums(emissions[rows], start, trans))
     return _log_sums(emissions, start, trans)  # to ask a GPU would mean to wait for it
 
 
@@ -164,17 +169,22 @@ def _log_sums(emissions: Tensor, start: Tensor, trans: Tensor) -> Tensor:
 
 def _scaled_sums(
     emissions: Tensor, start: Tensor, trans: Tensor, counted: Optional[Tensor] = None
-) -> Tuple[Tensor, bool]:
+) -> Tuple[Tensor, Tensor]:
     """As `_forward`, several times faster: one matrix product a step, with sums outside log space,
-    scaled by their maximum. Also whether all are exact: a tag that can only be reached from tags
+    scaled by their maximum. Also which rows are exact: a tag that can only be reached from tags
     which are less probable by e^-700 or more has a sum of zero. Where only some tags are counted,
-    those that no allowed path of them leads to may be zero: they add nothing to the others."""
-    alphas, sums = _ScaledSums.apply(emissions, start, trans)
-    lost = sums < torch.finfo(emissions.dtype).tiny  # (..., B, L - 1, K)
-    if counted is not None:
-        later, is_open = counted[:, 1:], _reachable(counted, start, trans)[:, 1:]
-        lost = lost & is_open | (later.any(-1) & ~is_open.any(-1))[..., None]
-    return alphas, not bool(lost.any())
+    those that no allowed path of them leads to are forbidden too: they add nothing to the others."""
+    tiny = torch.finfo(emissions.dtype).tiny
+    if counted is None:
+        alphas, sums = _ScaledSums.apply(emissions, start, trans)
+        lost = sums < tiny  # (..., B, L - 1, K)
+    else:
+        is_open = _reachable(counted, start, trans)  # (B, L, K)
+        open_only = emissions.masked_fill(counted & ~is_open, FORBIDDEN)
+        alphas, sums = _ScaledSums.apply(open_only, start, trans)
+        stuck = counted.any(-1) & ~is_open.any(-1)  # (B, L)
+        lost = (sums < tiny) & is_open[:, 1:] | stuck[:, 1:, None] | stuck[:, :1, None]
+    return alphas, ~lost.any(-1).any(-1)
 
 
 class _ScaledSums(torch.autograd.Function):

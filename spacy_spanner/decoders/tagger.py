@@ -67,6 +67,12 @@ class TagLayer(nn.Module):
         mark_layer(layer, self.scheme.axis)
         return layer
 
+    def step_cells(self) -> int:
+        """How many numbers the CRF needs for a step of one row; sums in training need none on a CPU."""
+        if self.paths is None or (self.training and self.paths.trans.device.type == "cpu"):
+            return 0
+        return self.n_tags**2
+
     @property
     def paths(self) -> Optional[CRF]:
         """The distribution over sequences, where tags are not chosen one by one."""

@@ -178,7 +178,7 @@ class HierarchicalNER(SpanModule, StartsFromSample):
         """The gates of the BiLSTMs and the slots read for each token, or a step of the CRF."""
         read = 0 if self.memory is None else self.memory.most_read
         gates = length * (2 * self.width + 6 * self.output_width + read)
-        return max(gates, self.tags.n_tags**2)
+        return max(gates, length * self.tags.n_tags, self.tags.step_cells())
 
     def cost(self) -> Cost:
         return Cost(token=math.inf, step=4)

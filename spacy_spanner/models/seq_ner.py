@@ -57,8 +57,8 @@ class SeqNER(SpanModule):
         return self.tagger.tags.decode(self.logits(encoded), encoded.mask, thresholds)
 
     def cells(self, length: int, max_width: Optional[int] = None) -> int:
-        n_tags = self.tagger.tags.n_tags
-        return n_tags * max(length, n_tags if self.tagger.tags.paths is not None else 0)
+        tags = self.tagger.tags
+        return max(length * tags.n_tags, tags.step_cells())
 
     def cost(self) -> Cost:
         return Cost(step=0 if self.tagger.tags.paths is None else 32)

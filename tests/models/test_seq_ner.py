@@ -90,7 +90,8 @@ def test_loss_never_reads_from_the_device(options):
 def test_cells():
     assert make_head(tagging="softmax", legal=False).cells(7) == 7 * 5
     crf = make_head(tagging="crf")
-    assert (crf.cells(7), crf.cells(3)) == (7 * 5, 5 * 5)
+    assert (crf.train().cells(7), crf.cells(3)) == (7 * 5, 3 * 5)
+    assert (crf.eval().cells(7), crf.cells(3)) == (7 * 5, 5 * 5)
 
 
 def test_build():
