@@ -23,6 +23,25 @@ START_LOGIT = -4.0
 class TokenPairScorer(nn.Module):
     """Scores all pairs of tokens of a row for each label."""
 
+    def __init__(
+        self,
+        *,
+        width: int,
+        n_labels: int,
+        head_size: int,
+        use_rope: bool,
+        scale: bool,
+        start_logit: float = START_LOGIT,
+    ):
+        super().__init__()
+        self.n_labels, self.head_size = n_labels, head_size
+        self.use_rope, self.scale = use_rope, scale
+        self.make_layers(width, start_logit)
+
+    def make_layers(self, width: int, start_logit: float) -> None:
+        """The layers over token vectors of this width; all scores begin at about `start_logit`."""
+        raise NotImplementedError
+
     def per_token(self, x: Tensor) -> Tensor:
         """What is computed of each token alone, and so needs no padding.  (..., D) -> (..., K)"""
         raise NotImplementedError
@@ -38,24 +57,12 @@ class TokenPairScorer(nn.Module):
 class PairScorer(TokenPairScorer):
     """Global Pointer: one query and key for each label."""
 
-    def __init__(
-        self,
-        *,
-        width: int,
-        n_labels: int,
-        head_size: int,
-        use_rope: bool,
-        scale: bool,
-        start_logit: float = START_LOGIT,
-    ):
-        super().__init__()
-        self.n_labels, self.head_size = n_labels, head_size
-        self.use_rope, self.scale = use_rope, scale
-        self.project = lecun_linear(width, n_labels * 2 * head_size)
-        self.bias = nn.Parameter(torch.full((n_labels,), start_logit))
+    def make_layers(self, width: int, start_logit: float) -> None:
+        self.project = lecun_linear(width, self.n_labels * 2 * self.head_size)
+        self.bias = nn.Parameter(torch.full((self.n_labels,), start_logit))
         # Over trained token vectors, products of fresh queries and keys would be far from zero.
         for parameter in self.project.parameters():
-            mark(parameter, LabelAxis(size=2 * head_size), factor=0.1)
+            mark(parameter, LabelAxis(size=2 * self.head_size), factor=0.1)
         mark(self.bias, LABELS, factor=0.0, offset=START_LOGIT)
 
     def per_token(self, x: Tensor) -> Tensor:
@@ -72,21 +79,9 @@ class EfficientPairScorer(TokenPairScorer):
     """Efficient Global Pointer: one query and key for all labels, with one term per label
     for each end of the pair, computed from the unrotated query and key (eq 7)."""
 
-    def __init__(
-        self,
-        *,
-        width: int,
-        n_labels: int,
-        head_size: int,
-        use_rope: bool,
-        scale: bool,
-        start_logit: float = START_LOGIT,
-    ):
-        super().__init__()
-        self.head_size = head_size
-        self.use_rope, self.scale = use_rope, scale
-        self.project = lecun_linear(width, 2 * head_size)
-        self.types = lecun_linear(2 * head_size, 2 * n_labels)
+    def make_layers(self, width: int, start_logit: float) -> None:
+        self.project = lecun_linear(width, 2 * self.head_size)
+        self.types = lecun_linear(2 * self.head_size, 2 * self.n_labels)
         nn.init.constant_(self.types.bias, start_logit)
         mark_layer(self.types, LabelAxis(blocks=2))
 
