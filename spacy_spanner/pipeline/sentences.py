@@ -11,13 +11,17 @@ from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-# A stretch without an end of a sentence is not taken for a sentence beyond this many tokens.
+# Nothing is taken for one sentence beyond this many tokens, marked or not: texts without full stops,
+# such as lists and tables, would be one sentence for a component that goes by punctuation.
 LONGEST = 128
 
 FULL_STOP = "."
 ENDS = frozenset(Sentencizer.default_punct_chars)
-# A word that a tokenizer left the full stop at; short ones are taken for abbreviations.
-WORD_WITH_STOP = re.compile(r"[^\W\d_]{5,}\.")
+# A word or number that a tokenizer left the full stop at; short words are taken for abbreviations.
+WORD_WITH_STOP = re.compile(r"([^\W\d_]{5,}|[a-z]{4,}|\d+)\.")
+BLANK_LINE = re.compile(r"\s*\n\s*\n\s*")
+QUOTE = '"'  # opens and closes
+CLOSING = frozenset(")]}'’”»") | {"''"}  # noqa: RUF001
 
 
 def marked_starts(doc: Doc) -> List[int]:
@@ -41,7 +45,7 @@ def sentence_starts(docs: Sequence[Doc]) -> numpy.ndarray:
     starts = marks == 1
     starts[first] = True
     starts |= seeming_starts(docs[0].vocab, orth, starts) & ~marked
-    return starts | (too_long(starts) & ~marked)
+    return starts | too_long(starts)
 
 
 def seeming_starts(vocab: Vocab, orth: numpy.ndarray, first: numpy.ndarray) -> numpy.ndarray:
@@ -52,14 +56,35 @@ def seeming_starts(vocab: Vocab, orth: numpy.ndarray, first: numpy.ndarray) -> n
     """
     words, inverse = numpy.unique(orth, return_inverse=True)
     texts = [vocab.strings[word] for word in words.tolist()]
-    ends = numpy.array([text in ENDS or bool(WORD_WITH_STOP.fullmatch(text)) for text in texts])
-    ends = ends[inverse]  # (T,)
+    ends = numpy.array([ends_sentence(text) for text in texts])[inverse]  # (T,)
+    quotes = numpy.array([text == QUOTE for text in texts])[inverse].cumsum()  # (T,)
+    position = numpy.arange(len(orth))
+    origin = numpy.maximum.accumulate(numpy.where(first, position, 0))  # (T,) of the document
     starts = numpy.zeros(len(orth), dtype=bool)
-    # Of several marks in a row the last one ends the sentence.
-    for place in numpy.flatnonzero(ends[:-1] & ~ends[1:] & ~first[1:]).tolist():
-        before, mark, after = texts[inverse[max(place - 1, 0)]], texts[inverse[place]], place + 1
-        starts[after] = not mark.endswith(FULL_STOP) or opens(vocab, before, texts[inverse[after]])
+    begin = 0
+    for place in numpy.flatnonzero(ends).tolist():
+        begin = max(begin, int(origin[place]), place - LONGEST)
+        opened = int(quotes[place] - quotes[begin]) + (texts[inverse[begin]] == QUOTE)
+        after = place + 1
+        # Quotation marks and brackets that close belong to the sentence before them.
+        while after < len(orth) and not first[after]:
+            text = texts[inverse[after]]
+            if text not in CLOSING and (text != QUOTE or opened % 2 == 0):
+                break
+            opened += text == QUOTE
+            after += 1
+        # Of several marks in a row the last one ends the sentence.
+        if after == len(orth) or first[after] or ends[after]:
+            continue
+        sure = after == place + 1 and not texts[inverse[place]].endswith(FULL_STOP)
+        before = "" if first[place] else texts[inverse[place - 1]]
+        starts[after] = sure or opens(vocab, before, texts[inverse[after]])
+        begin = after if starts[after] else begin
     return starts
+
+
+def ends_sentence(text: str) -> bool:
+    return text in ENDS or bool(WORD_WITH_STOP.fullmatch(text) or BLANK_LINE.fullmatch(text))
 
 
 def opens(vocab: Vocab, before: str, after: str) -> bool:

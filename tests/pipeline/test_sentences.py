@@ -27,6 +27,11 @@ def starts_of(words, **options):
         ("growth of cells vs . controls", ["growth"]),  # before a word in lower case
         ("今天 很 好 。 明天 呢 ？ 好", ["今天", "明天", "好"]),  # noqa: RUF001
         ("no end at all", ["no"]),
+        ('He said " yes . " She left .', ["He", "She"]),  # a quotation mark that closes
+        ('He left . " No . " " Yes . "', ["He", '"', '"']),  # and one that opens
+        ("( They left . ) All did", ["(", "All"]),
+        ("` ` Why ? ' ' he said . So", ["`", "So"]),
+        ("in the city. On May 30. It", ["in", "On", "It"]),
     ],
 )
 def test_unmarked_sentences_end_at_their_marks(text, expected):
@@ -42,14 +47,21 @@ def test_marked_sentences_are_taken_as_they_are():
     assert marked_starts(Doc(VOCAB, words=words)) == []
 
 
-def test_no_unmarked_sentence_is_longer_than_the_bound():
+def test_blank_lines_end_sentences():
+    assert starts_of(["Chapter", "One", "\n\n", "it", "rained", "\n", "again"]) == [0, 3]
+
+
+def test_no_sentence_is_longer_than_the_bound():
     assert starts_of(["w"] * (2 * LONGEST + 3)) == [0, LONGEST, 2 * LONGEST]
     assert starts_of(["w"] * 5 + ["!"] + ["w"] * (LONGEST + 1)) == [0, 6, 6 + LONGEST]
     assert starts_of([]) == [] and starts_of(["w"]) == [0]
+    marked = [True, False, True, *[False] * LONGEST]
+    assert starts_of(["w"] * len(marked), sent_starts=marked) == [0, 2, 2 + LONGEST]
 
 
 def test_documents_do_not_matter_to_each_other():
     texts = ["He came . She left .", "", "And so", "One . Two", "w " * 300]
+    texts += ['" Open', 'He left . " No . "', "a b", ". It"]
     docs = [Doc(VOCAB, words=text.split()) for text in texts]
     docs.append(Doc(VOCAB, words=["a", ".", "B"], sent_starts=[True, False, False]))
     alone = [start for doc in docs for start in sentence_starts([doc])]
