@@ -162,6 +162,11 @@ def memory(
     append(results, {**record, "commit": commit(), **machine()})
 
 
+OTHER = typer.Option(
+    Path(".venv-transformers/bin/python"), help="Python of the environment with spacy-transformers"
+)
+
+
 @app.command()
 def production(
     rounds: int = typer.Option(5, help="Rounds, of which ratios are medians"),
@@ -169,12 +174,13 @@ def production(
     docs: int = typer.Option(100_000, help="Documents over which memory must stay the same"),
     data: Path = DATA,
     transformer: Optional[str] = TRANSFORMER,
+    other: Path = OTHER,
     results: Path = typer.Option(PRODUCTION, help="File that the measurement is appended to"),
 ) -> None:
     """`annotate` over spaCy's plain `nlp.pipe`, start-up, and memory over many documents."""
     from .production import measure
 
-    record = measure(rounds=rounds, texts=texts, data=data, transformer=transformer)
+    record = measure(rounds=rounds, texts=texts, data=data, transformer=transformer, other=other)
     record["memory"] = {}
     for way in ("pipe", "annotate"):
         command = [sys.executable, "-m", "benchmarks", "resident", way, str(docs), f"--data={data}"]
@@ -184,17 +190,27 @@ def production(
 
 
 @app.command(hidden=True)
+def production_row(
+    row: str,
+    rounds: int = 5,
+    texts: int = 400,
+    data: Path = DATA,
+    transformer: Optional[str] = TRANSFORMER,
+) -> None:
+    """One row of `production`, printed as JSON."""
+    from .production import measure_row
+
+    options = {"rounds": rounds, "texts": texts, "data": data, "transformer": transformer}
+    print(json.dumps(measure_row(row, **options)))
+
+
+@app.command(hidden=True)
 def resident(way: str, docs: int, data: Path = DATA) -> None:
     """Memory of many documents, in a process of its own."""
     from .production import ROWS, memory, trained
 
     dataset, encoder, _ = ROWS["hash"]
     print(json.dumps(memory(trained(dataset, encoder, data, None), way=way, docs=docs, data=data)))
-
-
-OTHER = typer.Option(
-    Path(".venv-transformers/bin/python"), help="Python of the environment with spacy-transformers"
-)
 
 
 @app.command()
