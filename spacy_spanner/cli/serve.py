@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+
 import typer
 from wasabi import msg
 
 from ..errors import Errors, UserError
+
+# Seconds that the thread of the model may keep Python from the thread that talks to clients, which
+# gives it up at every system call. With Python's 5 ms requests of one sentence wait for each other.
+SWITCH_INTERVAL = 0.0005
 
 
 def serve_cli(
@@ -42,6 +48,7 @@ def serve_cli(
     from ..service.batching import Limits
 
     torch.set_num_threads(threads)
+    sys.setswitchinterval(SWITCH_INTERVAL)
     if gpu_id >= 0:
         spacy.require_gpu(gpu_id)
     products = use_fastest_ops()

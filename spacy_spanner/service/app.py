@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import asynccontextmanager
-from typing import Any, AsyncIterator, Awaitable, Callable, List, Optional
+from typing import Any, AsyncIterator, List, Optional
 from urllib.parse import parse_qs
 
 from fastapi import FastAPI, HTTPException, Request, Response
@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from spacy.language import Language
 from starlette.exceptions import HTTPException as AnyHTTPException
 from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .batching import Batcher, Limits, QueueFull, Result
 from .metrics import Metrics
@@ -36,6 +37,32 @@ class TextRequest(BaseModel):
         return [self.text] if self.text is not None else self.texts or []
 
 
+class Measured:
+    """Counts and times requests. A function as middleware would run each request in a task of its
+    own, which takes longer than all the rest around the model."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics):
+        self.app = app
+        self.metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        before, status = time.perf_counter(), CLOSED
+
+        async def send_on(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        try:
+            await self.app(scope, receive, send_on)
+        finally:
+            self.metrics.requests.labels(str(status)).inc()
+            self.metrics.latency.observe(time.perf_counter() - before)
+
+
 def make_app(nlp: Language, limits: Limits) -> FastAPI:
     """The service of a pipeline, which is loaded."""
     metrics = Metrics()
@@ -53,18 +80,7 @@ def make_app(nlp: Language, limits: Limits) -> FastAPI:
     # No pages of documentation: they would load scripts from elsewhere.
     app = FastAPI(title="spacy-spanner", lifespan=life, docs_url=None, redoc_url=None)
 
-    @app.middleware("http")
-    async def measured(
-        request: Request, answer: Callable[[Request], Awaitable[Response]]
-    ) -> Response:
-        before, status = time.perf_counter(), CLOSED
-        try:
-            response = await answer(request)
-            status = response.status_code
-            return response
-        finally:
-            metrics.requests.labels(str(status)).inc()
-            metrics.latency.observe(time.perf_counter() - before)
+    app.add_middleware(Measured, metrics=metrics)
 
     @app.exception_handler(AnyHTTPException)
     async def refused(request: Request, error: Any) -> Response:
