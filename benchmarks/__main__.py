@@ -178,9 +178,12 @@ def production(
     results: Path = typer.Option(PRODUCTION, help="File that the measurement is appended to"),
 ) -> None:
     """`annotate` over spaCy's plain `nlp.pipe`, start-up, and memory over many documents."""
-    from .production import measure
+    from .production import ROWS, measure, trained
+    from .service import measure_service
 
     record = measure(rounds=rounds, texts=texts, data=data, transformer=transformer, other=other)
+    path = trained(*ROWS["hash"][:2], data, None)
+    record["service"] = measure_service(path, rate=200, seconds=60)
     record["memory"] = {}
     for way in ("pipe", "annotate"):
         command = [sys.executable, "-m", "benchmarks", "resident", way, str(docs), f"--data={data}"]

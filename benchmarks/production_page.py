@@ -30,7 +30,7 @@ def production_section(records: List[Record]) -> str:
         cells = [TITLES[name], f"{plain:,}", f"{fast:,}", f"{text} ({bar:.1f})"]
         rows.append([*cells, "" if different is None else str(different)])
     head = ["pipeline", "`nlp.pipe`", "`annotate`", "ratio", "texts with another result"]
-    ner, own = record["start"]["ner"], record["start"]["global_pointer"]
+    ner, pointer = record["start"]["ner"], record["start"]["global_pointer"]
     memory = "; ".join(
         f"`{way}` {', '.join(f'{mb:,.0f} MB after {int(docs):,}' for docs, mb in marks.items())}"
         for way, marks in record["memory"].items()
@@ -39,6 +39,15 @@ def production_section(records: List[Record]) -> str:
     if "int8" in record["rows"]:
         before, after = record["rows"]["int8"]["f"]
         before_after = f" F on conll04 dev is {before:.2f} before `quantize` and {after:.2f} after."
+    service = ""
+    if record.get("service"):
+        own = record["service"]
+        service = (
+            f" The service (`serve`) under {own['rate']} requests a second of one sentence each for "
+            f"{own['seconds']} s by `hey` on the same machine: {own['requests_per_second']:.0f} answered "
+            f"a second, {own['failed']} failed, latency {own['p50']:.0f} ms (p50), {own['p95']:.0f} "
+            f"(p95), {own['p99']:.0f} (p99)."
+        )
     return "\n".join(
         [
             "## In production",
@@ -52,9 +61,9 @@ def production_section(records: List[Record]) -> str:
             "",
             *table(head, rows),
             "",
-            f"`spacy.load` and a first document: {own:.2f} s of processor time with a Global Pointer over "
-            f"the hash CNN, {ner:.2f} s with spaCy's `ner` ({own / ner:.2f}). Memory of a process over "
-            f"documents of 60 characters: {memory}. {record['machine']}, commit {record['commit']}.",
+            f"`spacy.load` and a first document, processor time: {pointer:.2f} s with a Global Pointer over "
+            f"the hash CNN, {ner:.2f} s with spaCy's `ner` ({pointer / ner:.2f}). Memory of a process over "
+            f"documents of 60 characters: {memory}.{service} {record['machine']}, commit {record['commit']}.",
             "",
         ]
     )
