@@ -16,12 +16,12 @@ START, END, OWN_START, OWN_END = range(4)
 class Rows:
     """Stretches of tokens that are scored at once.
 
-    The documents of a batch stand one after the other on a line, and all positions are positions on
+    The documents of a batch are concatenated to a line, and all positions are positions on
     it: so a row may hold several short documents, as it does in training. A row owns the spans that
     start in [OWN_START, OWN_END); every token of the line is owned by one row at most."""
 
     lengths: numpy.ndarray  # (D,) tokens of each document
-    order: numpy.ndarray  # (D,) which document stands at each place of the line
+    order: numpy.ndarray  # (D,) the documents in the order of the line
     table: numpy.ndarray  # (R, 4) start, end, own start, own end
     # (T,) bool, where sentences begin; only for heads that read sentences
     sentence_starts: Optional[numpy.ndarray] = None
@@ -95,11 +95,11 @@ class SpanPrediction:
 
     spans: numpy.ndarray  # (N, 4) int64: document, start, end (exclusive), label
     scores: numpy.ndarray  # (N,) float32 in 0..1
-    # (N,) float32: log of the probability over that of no entity, where the head tells
+    # (N,) float32: log of the probability over that of no entity, where the head gives it
     margins: Optional[numpy.ndarray] = None
 
     def per_doc(self, n_docs: int) -> List[slice]:
-        """Where each document's spans stand in the table."""
+        """Each document's rows of the table."""
         bounds = numpy.searchsorted(self.spans[:, 0], numpy.arange(n_docs + 1))
         return [slice(int(a), int(b)) for a, b in zip(bounds[:-1], bounds[1:])]
 

@@ -129,7 +129,7 @@ def prepare(model: SpanTableModel, batch: SpanBatch) -> None:
 def learn_words(model: SpanTableModel, docs: Iterable[Doc]) -> None:
     """Show the words of the training data to the parts of the head that keep something of them."""
     shim = shim_of(model)
-    # Without a module its component comes later in the pipeline, and will ask for itself.
+    # Without a module its component comes later in the pipeline and calls this again.
     readers = word_readers(shim.module) if shim.is_built else []
     if not readers:
         return

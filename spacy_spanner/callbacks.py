@@ -38,7 +38,7 @@ def make_fit_thresholds(
     limit: int = 2000,
 ) -> Callable[[Language], Language]:
     """For `[training.before_to_disk]`: what is saved has the threshold of the best F and the
-    temperature that calibrates its confidences; training goes on with the settings it had.
+    temperature that calibrates its confidences; training continues with its own settings.
 
     corpus: What they are fitted on: the development part, or another section of `[corpora]`.
     per_label: Also a threshold for each label that has at least `min_gold` gold spans.

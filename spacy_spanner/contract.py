@@ -56,7 +56,7 @@ class Sentences:
 class Tokens:
     """A batch of rows. A row is a stretch of tokens that is scored at once.
 
-    Vectors are stored padded (`x`) or `unpadded`; the other form is made when asked for."""
+    Vectors are stored padded (`x`) or `unpadded`; the other form is computed on demand."""
 
     def __init__(
         self,
@@ -75,8 +75,8 @@ class Tokens:
         self.lengths = lengths  # (B,) on the host, so that packing needs no device read
         self.parts = parts or {}  # what `encode` hands to `loss` and `decode`
         self.max_width = max_width  # widest span worth a look; None: no bound
-        self.sentences = sentences  # None where each row is one; only for heads that ask for them
-        self.extras = extras or {}  # on the host, only for heads that ask for them
+        self.sentences = sentences  # None where each row is one; only for heads that need them
+        self.extras = extras or {}  # on the host, only for heads that need them
 
     @property
     def x(self) -> Tensor:

@@ -1,4 +1,4 @@
-"""spaCy's console logger, which also tells after training what the heads have to say."""
+"""spaCy's console logger, which also prints the heads' summaries after training."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from .corpus.joining import join_examples, neighbours
 class JoinedCorpus:
     """Every document of a corpus as it is, and once more joined to its neighbours.
 
-    A model that saw single sentences only has never seen what stands before and behind a sentence.
+    A model trained on single sentences alone has never seen text before or after a sentence.
     Long documents, which no neighbour fits beside, come once.
 
     corpus: The examples one by one.

@@ -32,7 +32,7 @@ def inverse_time(initial_rate: float, steps_per_epoch: int, decay: float = 0.05)
     """initial_rate / (1 + decay * epoch), one value a step.
 
     initial_rate: The rate of the first epoch.
-    steps_per_epoch: Updates in one pass over the training data; a schedule is not told of epochs.
+    steps_per_epoch: Updates in one pass over the training data; a schedule does not see epochs.
     decay: 0.05 is what taggers of the NCRF++ line call "5 % less after each epoch".
     """
     if steps_per_epoch < 1:

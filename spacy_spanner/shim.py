@@ -77,7 +77,7 @@ class ModuleShim(Shim):
         self._renew_id()
 
     def copy(self) -> ModuleShim:
-        """A copy that the optimizer tells apart."""
+        """A copy with an identity of its own for the optimizer."""
         copied = copy.deepcopy(self)
         copied._renew_id()
         return copied

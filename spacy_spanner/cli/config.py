@@ -96,11 +96,11 @@ def config_cli(
     if corpus is not None:
         gold = choose_output(output or "auto", read_docs(corpus, Vocab()), spans_key=spans_key)
         stats = corpus_stats(corpus, Settings(output=gold, spans_key=spans_key))
-    told: List[str] = []
+    notes: List[str] = []
     if system == "auto":
         assert stats is not None
         choice = recommend(stats, vectors=vectors, transformer=transformer)
-        system, encoder, told = choice.system, encoder or choice.encoder, choice.reasons
+        system, encoder, notes = choice.system, encoder or choice.encoder, choice.reasons
         # Where the gold is in a span group, flat entities are learned from it, too.
         output = output or ("ents" if gold == "ents" else "both")
     encoder = encoder or ("lstm" if optimize == "accuracy" else "hash")
@@ -125,12 +125,12 @@ def config_cli(
     )
     if stats is not None:
         length = fit_to_corpus(config, stats)
-        told.append(", ".join(f"{name} = {value}" for name, value in length.items()))
+        notes.append(", ".join(f"{name} = {value}" for name, value in length.items()))
     config = completed(config, encoder)
     if str(output_file) == "-":
         print(config.to_str())
         return
-    for line in told:
+    for line in notes:
         msg.info(line)
     output_file.parent.mkdir(parents=True, exist_ok=True)
     config.to_disk(output_file)

@@ -47,7 +47,7 @@ def migrate_cli(
         msg.fail("Nothing was migrated", str(error), exits=1)
     target.parent.mkdir(parents=True, exist_ok=True)
     migrated.config.to_disk(target)
-    told(migrated.notes)
+    print_notes(migrated.notes)
     msg.good(f"Wrote {target}")
 
 
@@ -58,7 +58,7 @@ def migrate_folder(source: Path, target: Path, check: Optional[Path]) -> None:
 
     result = migrate_pipeline(source)
     result.nlp.to_disk(target)
-    told(result.notes)
+    print_notes(result.notes)
     msg.good(f"Wrote {target}")
     compare(source, spacy.load(target), check)
 
@@ -88,6 +88,6 @@ def compare(source: Path, nlp: Language, check: Optional[Path]) -> None:
     msg.good(f"The output is the same in {len(old)} documents")
 
 
-def told(notes: List[str]) -> None:
+def print_notes(notes: List[str]) -> None:
     for note in notes:
         msg.warn(note)

@@ -29,7 +29,7 @@ def quickstart_cli(
 ) -> None:
     """Print the commands to run for your files.
 
-    What no option says is asked, if there is a terminal to ask on; otherwise the language is English and
+    Missing options are prompted for if there is a terminal; otherwise the language is English and
     spans may overlap. Nothing is run and nothing is written.
     """
     from ..corpus.convert import require_language

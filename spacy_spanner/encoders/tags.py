@@ -1,6 +1,6 @@
 """Part-of-speech embeddings (the tag part of Locate and Label's encoder, Shen et al. 2021).
 
-spaCy's `MultiHashEmbed` mixes its tables by a maxout layer; here the tag's vector stands by itself.
+spaCy's `MultiHashEmbed` mixes its tables by a maxout layer; here the tag's vector is kept apart.
 
 Axes: U distinct tags of a batch, D width.
 """
@@ -61,7 +61,7 @@ def read_tags(model: Encoder, tags: numpy.ndarray, vocab: Vocab) -> Tuple[Tensor
 
 
 def init(model: Encoder, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
-    """Build the table; nobody is warned before the first training step."""
+    """Build the table; no warning before the first training step."""
     shim_of(model).build()
     model.attrs["watch"].waiting, model.attrs["watch"].warned = True, False
 

@@ -317,7 +317,7 @@ class TablePipe(TrainablePipe):
         return self._batch(docs, rows, gold)
 
     def _prediction_batch(self, docs: List[Doc]) -> SpanBatch:
-        """The batch of a prediction, which asks for nothing that training did not show."""
+        """The batch of a prediction, within the sizes seen in training."""
         if self.cfg["seen"] is None and self.model.has_dim("nI"):
             self._warn("seen", Warnings.SW06.format(name=self.name, width=self._max_width()))
         sizes = row_sizes(self.cfg, self._max_width())
@@ -336,7 +336,8 @@ class TablePipe(TrainablePipe):
         )
 
     def _marked(self, examples: List[Example]) -> List[Doc]:
-        """The documents that tell where sentences begin in training: as in prediction, the texts."""
+        """The documents whose sentence boundaries are used in training: the predicted ones, as in
+        prediction."""
         return [eg.predicted for eg in examples]
 
     def _rows(
@@ -374,7 +375,7 @@ class TablePipe(TrainablePipe):
 
 
 def show_words(pipes: Iterable[Any], get_examples: Callable[[], Iterable[Example]]) -> None:
-    """Show the words of the training data to those layers of the components that ask for them."""
+    """Pass the words of the training data to the layers with a `learn_words` attribute."""
     models = [pipe.model for pipe in pipes if isinstance(getattr(pipe, "model", None), Model)]
     for node in (node for model in models for node in model.walk()):
         if "learn_words" in node.attrs:

@@ -208,11 +208,11 @@ class SpanTablePipe(TablePipe):
         """Warn once of gold that cannot be learned, with numbers."""
         reasons, total = reasons_of(counts)
         max_width = self.model.attrs["max_width"]
-        told = [
+        parts = [
             f"{n} {reason}" + (f" = {max_width}" if reason == TOO_WIDE else "")
             for reason, n in reasons.items()
         ]
-        values = {"lost": sum(reasons.values()), "total": total, "reasons": "; ".join(told)}
+        values = {"lost": sum(reasons.values()), "total": total, "reasons": "; ".join(parts)}
         if reasons:
             self._warn("gold", Warnings.SW01.format(name=self.name, **values))
 

@@ -54,7 +54,7 @@ def flat_choice(prediction: SpanPrediction, thresholds: numpy.ndarray, rule: str
     if rule == "best":
         threshold = thresholds[spans[:, 3]]  # (N,)
         margins = weights if prediction.margins is None else prediction.margins
-        # Over 0: what was found is worth something, even where nothing is told of no entity.
+        # Positive even where the head gives no probability of no entity.
         alone = numpy.maximum(margins, 1e-6 * scores)
         weights = numpy.where(threshold > 0, weights - log_odds(threshold), alone)
     return choose(spans[:, 1] + offset, spans[:, 2] + offset, weights, RULES[rule])

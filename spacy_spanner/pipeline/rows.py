@@ -36,7 +36,7 @@ def cut_rows(
     lengths = numpy.array([len(doc) for doc in docs], dtype="int64")
     if joined is None:
         joined = numpy.zeros(len(docs), dtype=bool)
-    order = numpy.argsort(~joined, kind="stable")  # documents to be joined stand first
+    order = numpy.argsort(~joined, kind="stable")  # documents to be joined come first
     starts = lengths[order].cumsum() - lengths[order]  # (D,) by place
     table = [
         [start + position for position in row]

@@ -1,4 +1,4 @@
-"""What a model saw in training, and what it may therefore be asked in prediction.
+"""Sizes seen in training, and the limits they set for prediction.
 
 A model that never saw two tokens further apart than a sentence is long knows nothing about such
 pairs, and may find thousands of entities among them."""

@@ -1,4 +1,4 @@
-"""Where sentences begin: as a component of the pipeline marked them, or else as it seems."""
+"""Sentence boundaries: those set by a component of the pipeline, or else rule-based ones."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ CLOSING = frozenset(")]}'’”»") | {"''"}  # noqa: RUF001
 
 
 def marked_starts(doc: Doc) -> List[int]:
-    """The first tokens of the sentences that were set; none where no boundary was. Of the first token
-    of a document nothing can be told."""
+    """The first tokens of the sentences that were set; none where no boundary was. The first
+    token's own value says nothing."""
     marks = doc.to_array(SENT_START)[1:]
     return [0, *(numpy.flatnonzero(marks == 1) + 1).tolist()] if marks.any() else []
 
 
 def sentence_starts(docs: Sequence[Doc]) -> numpy.ndarray:
-    """Which tokens of consecutive documents begin a sentence; where a document is not marked, what
-    looks like one.  (T,) bool"""
+    """Which tokens of consecutive documents begin a sentence; rules apply where a document is not
+    marked.  (T,) bool"""
     docs = [doc for doc in docs if len(doc)]
     if not docs:
         return numpy.zeros(0, dtype=bool)
@@ -44,11 +44,11 @@ def sentence_starts(docs: Sequence[Doc]) -> numpy.ndarray:
     marked = numpy.repeat(numpy.add.reduceat(marks != 0, first) > 0, lengths)  # (T,)
     starts = marks == 1
     starts[first] = True
-    starts |= seeming_starts(docs[0].vocab, orth, starts) & ~marked
+    starts |= rule_based_starts(docs[0].vocab, orth, starts) & ~marked
     return starts | too_long(starts)
 
 
-def seeming_starts(vocab: Vocab, orth: numpy.ndarray, first: numpy.ndarray) -> numpy.ndarray:
+def rule_based_starts(vocab: Vocab, orth: numpy.ndarray, first: numpy.ndarray) -> numpy.ndarray:
     """Tokens after one that ends a sentence.  (T,) bool
 
     orth: The words, as numbers.  (T,)

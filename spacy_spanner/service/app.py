@@ -21,7 +21,7 @@ from .metrics import Metrics
 from .page import page
 
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
-CLOSED = 499  # nobody is there to read it: for the metrics
+CLOSED = 499  # the client has gone; for the metrics
 
 
 class TextRequest(BaseModel):

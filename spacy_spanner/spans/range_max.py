@@ -15,7 +15,7 @@ from torch.autograd.function import once_differentiable
 class RangeMax:
     """Max-pooled vectors of arbitrary spans of (T, D) token vectors.
 
-    longest: Length of the longest span that will be asked for.
+    longest: Length of the longest span of any query.
 
     Where a gradient is wanted, a second table holds the index of each maximum in the
     flattened x. The backward pass is then one scatter instead of the derivatives

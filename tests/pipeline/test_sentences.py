@@ -1,4 +1,4 @@
-"""Where sentences begin: as marked, or as it seems; never more than a bounded stretch."""
+"""Sentence boundaries: marked or rule-based; never longer than the bound."""
 
 import pytest
 import spacy
