@@ -54,6 +54,8 @@ class TablePipe(TrainablePipe):
     new_counts: Callable[[], Any]  # makes what lost gold is counted in
     cfg: Dict[str, Any]
     _warned: Set[str]
+    # A context vector of many more tokens than the sentences of training have is nothing the head knows.
+    longest_sentence: ClassVar[int] = 48
     _rehearsal_model: Optional[Model] = None  # `nlp.resume_training` puts a copy of the model here
 
     output, threshold = Setting(), Setting()
@@ -350,7 +352,14 @@ class TablePipe(TrainablePipe):
     ) -> Rows:
         needed = self.model.attrs["needs_sentences"]
         pack = self.cfg["pack_sentences"]
-        return cut_rows(docs, **sizes, pack=pack, joined=joined, marked=marked if needed else None)
+        return cut_rows(
+            docs,
+            **sizes,
+            pack=pack,
+            joined=joined,
+            marked=marked if needed else None,
+            longest_sentence=self.longest_sentence,
+        )
 
     def _max_width(self) -> Optional[int]:
         """The widest span to look for."""

@@ -21,6 +21,7 @@ def cut_rows(
     pack: bool,
     joined: Optional[numpy.ndarray] = None,
     marked: Optional[Sequence[Doc]] = None,
+    longest_sentence: int = 128,
 ) -> Rows:
     """The rows of a batch of documents; those without tokens have none.
 
@@ -32,6 +33,7 @@ def cut_rows(
         are as long as those of prediction.
     marked: Documents of the same tokens, from which to read where sentences begin; None for rows
         that need not know.
+    longest_sentence: Tokens of a sentence, at most; longer ones are cut.
     """
     lengths = numpy.array([len(doc) for doc in docs], dtype="int64")
     if joined is None:
@@ -48,7 +50,7 @@ def cut_rows(
     if joined.any():
         rows.table = join_rows(rows.table, end=int(lengths[joined].sum()), window=window)
     if marked is not None:
-        rows.sentence_starts = sentence_starts([marked[i] for i in order])
+        rows.sentence_starts = sentence_starts([marked[i] for i in order], longest_sentence)
     return rows
 
 

@@ -11,9 +11,8 @@ from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-# Nothing is taken for one sentence beyond this many tokens, marked or not: texts without full stops,
-# such as lists and tables, would be one sentence for a component that goes by punctuation.
-LONGEST = 128
+# Quotation marks are counted over at most this many tokens.
+REACH_OF_QUOTES = 128
 
 FULL_STOP = "."
 ENDS = frozenset(Sentencizer.default_punct_chars)
@@ -31,9 +30,12 @@ def marked_starts(doc: Doc) -> List[int]:
     return [0, *(numpy.flatnonzero(marks == 1) + 1).tolist()] if marks.any() else []
 
 
-def sentence_starts(docs: Sequence[Doc]) -> numpy.ndarray:
+def sentence_starts(docs: Sequence[Doc], longest: int) -> numpy.ndarray:
     """Which tokens of consecutive documents begin a sentence; rules apply where a document is not
-    marked.  (T,) bool"""
+    marked.  (T,) bool
+
+    longest: Longer sentences are cut into even parts, marked or not. A text without full stops, such
+        as a list or a table, would be one sentence for a component that goes by punctuation."""
     docs = [doc for doc in docs if len(doc)]
     if not docs:
         return numpy.zeros(0, dtype=bool)
@@ -45,7 +47,7 @@ def sentence_starts(docs: Sequence[Doc]) -> numpy.ndarray:
     starts = marks == 1
     starts[first] = True
     starts |= rule_based_starts(docs[0].vocab, orth, starts) & ~marked
-    return starts | too_long(starts)
+    return cut_evenly(starts, longest)
 
 
 def rule_based_starts(vocab: Vocab, orth: numpy.ndarray, first: numpy.ndarray) -> numpy.ndarray:
@@ -63,7 +65,7 @@ def rule_based_starts(vocab: Vocab, orth: numpy.ndarray, first: numpy.ndarray) -
     starts = numpy.zeros(len(orth), dtype=bool)
     begin = 0
     for place in numpy.flatnonzero(ends).tolist():
-        begin = max(begin, int(origin[place]), place - LONGEST)
+        begin = max(begin, int(origin[place]), place - REACH_OF_QUOTES)
         opened = int(quotes[place] - quotes[begin]) + (texts[inverse[begin]] == QUOTE)
         after = place + 1
         # Quotation marks and brackets that close belong to the sentence before them.
@@ -96,8 +98,11 @@ def opens(vocab: Vocab, before: str, after: str) -> bool:
     return word.is_stop or not (len(before) == 1 and before.isalpha())
 
 
-def too_long(starts: numpy.ndarray) -> numpy.ndarray:
-    """Further starts, so that no sentence has more than `LONGEST` tokens.  (T,) bool"""
-    position = numpy.arange(len(starts))
-    first = numpy.maximum.accumulate(numpy.where(starts, position, 0))
-    return (position - first) % LONGEST == 0
+def cut_evenly(starts: numpy.ndarray, longest: int) -> numpy.ndarray:
+    """Starts of sentences and of their parts of at most `longest` tokens.  (T,) bool -> (T,) bool"""
+    first = numpy.flatnonzero(starts)  # (S,)
+    lengths = numpy.diff(first, append=len(starts))
+    parts = -(-lengths // longest)
+    position = numpy.arange(len(starts)) - numpy.repeat(first, lengths)  # (T,) in the sentence
+    size = numpy.repeat(-(-lengths // parts), lengths)
+    return position % size == 0

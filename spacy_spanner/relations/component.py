@@ -42,6 +42,7 @@ class RelationPipe(TablePipe):
     model_name = "relation_table"
     label_dims: ClassVar[Dict[str, str]] = {"labels": "nO", "relation_labels": "nR"}
     new_counts = Lost
+    longest_sentence = 128  # relations are looked for inside sentences
 
     relation_threshold = Setting()
 

@@ -4,13 +4,14 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 
-from spacy_spanner.pipeline.sentences import LONGEST, marked_starts, sentence_starts
+from spacy_spanner.pipeline.sentences import marked_starts, sentence_starts
 
 VOCAB = spacy.blank("en").vocab
+LONGEST = 20
 
 
 def starts_of(words, **options):
-    starts = sentence_starts([Doc(VOCAB, words=words, **options)])
+    starts = sentence_starts([Doc(VOCAB, words=words, **options)], LONGEST)
     return [i for i, begins in enumerate(starts) if begins]
 
 
@@ -43,7 +44,7 @@ def test_marked_sentences_are_taken_as_they_are():
     words = ["One", ".", "Two", ".", "Three"]
     assert starts_of(words, sent_starts=[True, False, True, False, False]) == [0, 2]
     one = Doc(VOCAB, words=words, sent_starts=[True, False, False, False, False])
-    assert marked_starts(one) == [0] and sentence_starts([one]).sum() == 1
+    assert marked_starts(one) == [0] and sentence_starts([one], LONGEST).sum() == 1
     assert marked_starts(Doc(VOCAB, words=words)) == []
 
 
@@ -51,12 +52,12 @@ def test_blank_lines_end_sentences():
     assert starts_of(["Chapter", "One", "\n\n", "it", "rained", "\n", "again"]) == [0, 3]
 
 
-def test_no_sentence_is_longer_than_the_bound():
-    assert starts_of(["w"] * (2 * LONGEST + 3)) == [0, LONGEST, 2 * LONGEST]
-    assert starts_of(["w"] * 5 + ["!"] + ["w"] * (LONGEST + 1)) == [0, 6, 6 + LONGEST]
+def test_sentences_longer_than_the_bound_are_cut_evenly():
+    assert starts_of(["w"] * (2 * LONGEST + 3)) == [0, 15, 30]
+    assert starts_of(["w"] * 5 + ["!"] + ["w"] * (LONGEST + 1)) == [0, 6, 17]
     assert starts_of([]) == [] and starts_of(["w"]) == [0]
     marked = [True, False, True, *[False] * LONGEST]
-    assert starts_of(["w"] * len(marked), sent_starts=marked) == [0, 2, 2 + LONGEST]
+    assert starts_of(["w"] * len(marked), sent_starts=marked) == [0, 2, 13]
 
 
 def test_documents_do_not_matter_to_each_other():
@@ -64,5 +65,6 @@ def test_documents_do_not_matter_to_each_other():
     texts += ['" Open', 'He left . " No . "', "a b", ". It"]
     docs = [Doc(VOCAB, words=text.split()) for text in texts]
     docs.append(Doc(VOCAB, words=["a", ".", "B"], sent_starts=[True, False, False]))
-    alone = [start for doc in docs for start in sentence_starts([doc])]
-    assert sentence_starts(docs).tolist() == alone and sentence_starts([]).tolist() == []
+    alone = [start for doc in docs for start in sentence_starts([doc], LONGEST)]
+    assert sentence_starts(docs, LONGEST).tolist() == alone
+    assert sentence_starts([], LONGEST).tolist() == []
