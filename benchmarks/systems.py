@@ -49,6 +49,8 @@ SYSTEMS: Dict[str, System] = {
     "seq_ner_crf": System("seq_ner", {"tagging": "crf"}),
     "span_ner": System("span_ner"),
     "biaffine_ner": System("biaffine_ner"),
+    "hscrf": System("hscrf"),
+    "bilstm_pointer": System("bilstm_pointer"),
     "bl_seq_ner": System("bundled_ner", {"decode_from": "seq"}),
     "bl_span_ner": System("bundled_ner", {"decode_from": "span"}),
     "relations": System("global_pointer_relations", more_steps=2),
