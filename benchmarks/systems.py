@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Tuple, Union
 
@@ -96,6 +97,16 @@ FORMS: Dict[str, Tuple[str, Dict[str, str]]] = {
 }
 
 
+def name_of(system: System) -> str:
+    """A name that says all about a system that has none in `SYSTEMS`."""
+    return json.dumps([system.factory, system.model], sort_keys=True)
+
+
+def system_of(name: str) -> System:
+    """A system by its name in `SYSTEMS`, or by that of `name_of`."""
+    return SYSTEMS[name] if name in SYSTEMS else System(*json.loads(name))
+
+
 def make_config(
     system: Union[str, System],
     encoder: str,
@@ -110,7 +121,7 @@ def make_config(
     max_width: A width that holds 99 % of the gold spans; only systems with a limit and no width of
         their own use it.
     """
-    chosen = SYSTEMS[system] if isinstance(system, str) else system
+    chosen = system_of(system) if isinstance(system, str) else system
     block = component_of(chosen.factory)
     output = ("both" if nested else "ents") if is_ours(block) else None
     width = chosen.width or (None if width_limit(block) is None else max_width)
