@@ -19,6 +19,7 @@ from .data import DATASETS
 from .results import (
     ENCODERS,
     MEMORY,
+    PAPER_RUNS,
     PRODUCTION,
     RESULTS,
     SPEED,
@@ -75,31 +76,59 @@ def accuracy(
     n_runs = sum(len(runs) + len(all_seeds) - 1 for runs in grid)
     with tqdm(total=n_runs, unit="run") as bar, ThreadPoolExecutor(workers) as pool:
 
-        def one(run: Run) -> dict:
-            done = load(results)
-            if run_key(asdict(run)) not in done:
-                command = [sys.executable, "-m", "benchmarks", "one", json.dumps(asdict(run))]
-                process = subprocess.run(
-                    [*command, *options], capture_output=True, text=True, env=ONE_THREAD
-                )
-                if process.returncode:
-                    bar.write(f"failed: {run}\n{process.stderr[-2000:]}")
-                    bar.update()
-                    return {**asdict(run), "f": -1.0}
-                append(results, json.loads(process.stdout.splitlines()[-1]))
-            record = load(results)[run_key(asdict(run))]
-            bar.write(
-                f"{run.dataset} {run.system} lr {run.learn_rate} seed {run.seed}: F {record['f']}"
-            )
-            bar.update()
-            return record
-
         def all_seeds_of(runs: List[Run]) -> None:
-            best = max((one(run) for run in runs), key=quality)
+            best = max((measured(run, results, options, bar) for run in runs), key=quality)
             for seed in all_seeds[1:]:
-                one(replace(runs[0], learn_rate=best["learn_rate"], seed=seed))
+                chosen = replace(runs[0], learn_rate=best["learn_rate"], seed=seed)
+                measured(chosen, results, options, bar)
 
         list(pool.map(all_seeds_of, grid))
+
+
+def measured(run: Run, results: Path, options: List[str], bar: tqdm) -> dict:
+    """The record of a run, from the file of results or else measured in a process of its own."""
+    if run_key(asdict(run)) not in load(results):
+        command = [sys.executable, "-m", "benchmarks", "one", json.dumps(asdict(run))]
+        process = subprocess.run(
+            [*command, *options], capture_output=True, text=True, env=ONE_THREAD
+        )
+        if process.returncode:
+            bar.write(f"failed: {run}\n{process.stderr[-2000:]}")
+            bar.update()
+            return {**asdict(run), "f": -1.0}
+        append(results, json.loads(process.stdout.splitlines()[-1]))
+    record = load(results)[run_key(asdict(run))]
+    bar.write(f"{run.dataset} {run.system} lr {run.learn_rate} seed {run.seed}: F {record['f']}")
+    bar.update()
+    return record
+
+
+@app.command()
+def paper(
+    tables: List[str] = typer.Argument(..., help="Tables, such as bundling-table-3; or all"),
+    corpora: Optional[str] = typer.Option(None, help="Corpora, by commas [those of the table]"),
+    seeds: str = typer.Option("0,1", help="Seeds, by commas"),
+    steps: int = typer.Option(0, help="Training steps [the corpus' own]"),
+    data: Path = DATA,
+    minutes: float = MINUTES,
+    results: Path = typer.Option(PAPER_RUNS, help="File that every finished run is appended to"),
+    target: Path = typer.Option(Path("docs/papers.md"), help="The page to write"),
+) -> None:
+    """Run tables of the papers, and write the page of them."""
+    from .papers import PAPERS, runs_of
+    from .papers_page import write_page
+
+    chosen = list(PAPERS) if tables == ["all"] else tables
+    for name in chosen:
+        if name not in PAPERS:
+            raise typer.BadParameter(f"There is no table {name}. Choose: {', '.join(PAPERS)}.")
+    where = corpora.split(",") if corpora else []
+    numbers = [int(seed) for seed in seeds.split(",")]
+    runs = [run for name in chosen for run in runs_of(PAPERS[name], where, numbers, steps)]
+    with tqdm(total=len(runs), unit="run") as bar:
+        for run in runs:
+            measured(run, results, [f"--data={data}", f"--minutes={minutes}"], bar)
+    write_page(results, target)
 
 
 @app.command(hidden=True)

@@ -23,6 +23,9 @@ from thinc.api import Config
 from torch import Tensor
 
 from spacy_spanner.acceleration import remember_codecs, use_fastest_ops
+from spacy_spanner.analysis.attributes import training_facts
+from spacy_spanner.analysis.report import make_report
+from spacy_spanner.analysis.systems import load_systems
 from spacy_spanner.contract import Tokens
 from spacy_spanner.models.locate_and_label import LocateAndLabel
 from spacy_spanner.pipeline.component import SpanTablePipe
@@ -90,11 +93,14 @@ def execute(
         proposals = watch_proposals(best)
         dev_docs = read_docs(paths["dev"], dataset.lang)
         scores = score(best, dev_docs)
+        n_proposals = sum(proposals)
         if run.seed == 0 and dataset.running_text:
             scores["running_text"] = running_text(best, train_docs, docs=100, tokens=5000)
+        if run.system not in SYSTEMS:  # a row of a paper
+            scores["analysis"] = analysis(Path(folder) / "model-best", paths["dev"], train_docs)
         if proposals:  # of Locate and Label: what the classifier has to look at
             n_gold = sum(len(doc.spans["sc"]) for doc in dev_docs)
-            scores["proposals_per_gold"] = round(sum(proposals) / n_gold, 1)
+            scores["proposals_per_gold"] = round(n_proposals / n_gold, 1)
     return {
         **asdict(run),
         **scores,
@@ -136,6 +142,21 @@ def training_config(
     # Thresholds fitted on the development part would be judged by the same part.
     config["training"].pop("before_to_disk", None)
     return config
+
+
+def analysis(model: Path, gold: Path, train_docs: List[Doc]) -> Dict[str, Any]:
+    """The groups and kinds of errors of the papers' tables, as `spacy spanner analyze` counts them."""
+    systems, output = load_systems([str(model)], str(gold), output="auto", spans_key="sc", limit=0)
+    facts = training_facts(train_docs, output=output, spans_key="sc")
+    part = make_report(systems, train=facts, resamples=1)["systems"][0]
+    counts = ("hits", "misses", "alarms")
+    groups = {
+        key: [[own["name"], round(100 * own["f"], 2)] for own in split["buckets"]]
+        for key, split in part["buckets"].items()
+    }
+    errors = {kind: round(100 * part["errors"][f"{kind}_rate"], 2) for kind in ("boundary", "type")}
+    lengths = {own["length"]: [own[name] for name in counts] for own in part["lengths"]}
+    return {"lengths": lengths, "groups": groups, "errors": errors}
 
 
 def watch_proposals(nlp: Any) -> List[int]:

@@ -14,6 +14,7 @@ from typing import Any, Dict, List
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results.jsonl"
 SPEED = FOLDER / "speed.jsonl"
+PAPER_RUNS = FOLDER / "papers.jsonl"
 MEMORY = FOLDER / "memory.jsonl"
 PRODUCTION = FOLDER / "production.jsonl"
 BEFORE = FOLDER / "before_documents.jsonl"  # runs of the version that trained on sentences alone

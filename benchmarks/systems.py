@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Tuple, Union
 
@@ -49,6 +50,8 @@ SYSTEMS: Dict[str, System] = {
     "seq_ner_crf": System("seq_ner", {"tagging": "crf"}),
     "span_ner": System("span_ner"),
     "biaffine_ner": System("biaffine_ner"),
+    "hscrf": System("hscrf"),
+    "bilstm_pointer": System("bilstm_pointer"),
     "bl_seq_ner": System("bundled_ner", {"decode_from": "seq"}),
     "bl_span_ner": System("bundled_ner", {"decode_from": "span"}),
     "relations": System("global_pointer_relations", more_steps=2),
@@ -94,6 +97,16 @@ FORMS: Dict[str, Tuple[str, Dict[str, str]]] = {
 }
 
 
+def name_of(system: System) -> str:
+    """A name that says all about a system that has none in `SYSTEMS`."""
+    return json.dumps([system.factory, system.model], sort_keys=True)
+
+
+def system_of(name: str) -> System:
+    """A system by its name in `SYSTEMS`, or by that of `name_of`."""
+    return SYSTEMS[name] if name in SYSTEMS else System(*json.loads(name))
+
+
 def make_config(
     system: Union[str, System],
     encoder: str,
@@ -108,7 +121,7 @@ def make_config(
     max_width: A width that holds 99 % of the gold spans; only systems with a limit and no width of
         their own use it.
     """
-    chosen = SYSTEMS[system] if isinstance(system, str) else system
+    chosen = system_of(system) if isinstance(system, str) else system
     block = component_of(chosen.factory)
     output = ("both" if nested else "ents") if is_ours(block) else None
     width = chosen.width or (None if width_limit(block) is None else max_width)

@@ -215,6 +215,14 @@ class Errors(metaclass=WithCodes):
         "tokenizer.json: load its tokenizer with transformers (use_fast=True) and `save_pretrained` it."
     )
     S087 = "This cannot be migrated: {reason}."
+    S161 = (
+        "A recipe of a paper counts its epochs in steps and brings an encoder of its own. Give --corpus with "
+        "the training data and leave --encoder out; --transformer takes another pretrained model."
+    )
+    S162 = (
+        "--buckets {text} is not valid. Write paper, quartiles, or an attribute and intervals that hold "
+        "every value once, such as length=1-4,5-9,10- or density=0-.1,.1-.3,.3-. Attributes: {names}."
+    )
     S180 = (
         "--only-errors needs gold, and none of the documents read has any. Name a .spacy file of gold "
         "behind {source}, or change --spans-key or --output."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from math import ceil
 from typing import Dict, List, NamedTuple, Optional
 
 from thinc.api import Config
@@ -67,6 +68,16 @@ def fit_to_corpus(config: Config, stats: Stats) -> Dict[str, int]:
         "eval_frequency": steps // ROWS_OF_TABLE,
         "patience": steps // 2,
     }
+    config["training"].update(values)
+    return values
+
+
+def follow_paper(config: Config, stats: Stats) -> Dict[str, int]:
+    """Count the epochs of a paper's recipe in steps, with a score after each; gives what was set."""
+    recipe = config["recipe"]
+    recipe["steps_per_epoch"] = max(ceil(stats.docs / recipe["batch_size"]), 1)
+    steps = recipe["epochs"] * recipe["steps_per_epoch"]
+    values = {"max_steps": steps, "eval_frequency": recipe["steps_per_epoch"]}
     config["training"].update(values)
     return values
 

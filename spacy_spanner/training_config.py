@@ -19,7 +19,7 @@ OURS = "spacy-spanner."  # how the names of our architectures begin
 
 
 def names(kind: str) -> List[str]:
-    """The overlays there are; `kind` is "systems" or "encoders"."""
+    """The overlays there are; `kind` is "systems", "encoders" or "papers"."""
     return sorted(path.stem for path in (CONFIGS / kind).glob("*.cfg"))
 
 
@@ -33,13 +33,24 @@ def read_overlay(*parts: str) -> Config:
 
 def put_into(base: Any, changes: Dict[str, Any]) -> Any:
     """Changes put into a base whose order stays, as it is that of the parts of an encoder. A block of
-    another architecture replaces the one of the base."""
+    another registered function replaces the one of the base."""
     for name, value in changes.items():
-        old, kind = base.get(name), "@architectures"
-        are_blocks = isinstance(old, dict) and isinstance(value, dict)
-        is_same = are_blocks and value.get(kind, old.get(kind)) == old.get(kind)
+        old = base.get(name)
+        is_same = isinstance(old, dict) and isinstance(value, dict)
+        is_same = is_same and all(old.get(k, v) == v for k, v in value.items() if k[0] == "@")
         base[name] = put_into(old, value) if is_same else value
     return base
+
+
+def read_recipe(name: str, corpus: str = "") -> Config:
+    """The settings of a paper for a system, or for a baseline of its tables; with the name of a corpus,
+    those that the paper has for it. `[recipe]` in it names the encoder."""
+    overlay = read_overlay("papers", name)
+    variants = overlay.pop("variants", {})
+    if corpus and corpus not in variants:
+        known = ", ".join(["paper", *(f"paper/{variant}" for variant in variants)])
+        raise UserError(Errors.S104.format(option="recipe", value=f"paper/{corpus}", choices=known))
+    return put_into(overlay, variants.get(corpus, {}))
 
 
 def component_of(system: str) -> Dict[str, Any]:
@@ -73,6 +84,7 @@ def join_config(
     optimize: str = "efficiency",
     vectors: Optional[str] = None,
     fit: bool = True,
+    paper: Optional[Config] = None,
 ) -> Config:
     """The overlays put together, as short as they are.
 
@@ -86,6 +98,7 @@ def join_config(
     optimize: "accuracy" takes the larger form of an encoder that has one (lstm), which is slower.
     vectors: Pipeline with static vectors.
     fit: Fit threshold and temperature whenever the pipeline is saved in training.
+    paper: Of `read_recipe`, with the encoder that it names.
     """
     config = Config(section_order=CONFIG_SECTION_ORDER).merge(read_overlay("base"))
     config = config.merge(read_overlay("encoders", encoder))
@@ -104,6 +117,9 @@ def join_config(
     # What an encoder says of heads is for those that have all of these options.
     for block in (config.pop("head", {}), config.pop("pointer", {}), config.pop("words", {})):
         model.update(block if block.keys() <= options.keys() else {})
+    paper = Config({} if paper is None else paper)
+    put_into(component, paper.pop("component", {}))
+    put_into(config, paper)
     for name, value in {"spans_key": spans_key, "output": output}.items():
         if name in settings and value is not None:
             component[name] = value

@@ -33,6 +33,8 @@ SYSTEMS: Dict[str, Dict[str, Any]] = {
     "modularized_interaction": {"hidden": 16, "dropout": 0.0},
     "hierarchical_ner": {"dropout": 0.0},
     "biaffine_ner": {"hidden_width": 16, "dropout": 0.0},
+    "hscrf": {"dropout": 0.0},
+    "bilstm_pointer": {"hidden": 32, "dropout": 0.0},
 }
 
 TRAIN_DATA = [

@@ -96,6 +96,7 @@ SYSTEMS = {
     "bundling.md": [["SeqNER"], ["SpanNER"], ["BundledNER"]],
     "modularized_interaction.md": [["ModularizedInteraction"]],
     "hierarchical_ner.md": [["HierarchicalNER"]],
+    "baselines.md": [["HSCRF"], ["BiLSTMPointer"]],
     "relations.md": [None, ["RelationPointer"]],  # the first table is that of the component
     "encoders.md": [
         ["HuggingFaceEncoder"],

@@ -8,6 +8,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from spacy_spanner.decoders import crf, tagger
+from spacy_spanner.models import hscrf
 
 from .systems import SYSTEMS, TEXTS, found, make_examples, trained
 
@@ -76,7 +77,7 @@ class NoFloat64(TorchDispatchMode):
 
 def test_float32_is_enough_where_there_is_no_float64(nlp, monkeypatch):
     expected = [found(nlp(text)) for text in TEXTS], loss_of(nlp)
-    for module in (crf, tagger):
+    for module in (crf, tagger, hscrf):
         monkeypatch.setattr(module, "wide_dtype", lambda x: torch.float32)
     with NoFloat64():
         got = [found(nlp(text)) for text in TEXTS], loss_of(nlp)

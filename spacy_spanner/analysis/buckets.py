@@ -5,11 +5,13 @@ A model that is trained on sentences may fail on long documents; the second brea
 
 from __future__ import annotations
 
-from typing import Dict, List, NamedTuple, Sequence, Tuple
+import re
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy
 
-from .attributes import FOUR_SIZES, THREE_SIZES, VOCABULARY, Attribute, TrainingFacts
+from ..errors import Errors, UserError
+from .attributes import ATTRIBUTES, FOUR_SIZES, THREE_SIZES, VOCABULARY, Attribute, TrainingFacts
 from .scores import Counts, by_document, counts_by
 from .systems import GoldCorpus, System
 
@@ -54,11 +56,50 @@ class LengthBucket(NamedTuple):
     counts: Counts
 
 
+Edges = Mapping[str, Split]  # own buckets by key of the attribute
+
+
+def read_edges(texts: Iterable[str]) -> Dict[str, Split]:
+    """Own buckets, from texts such as "length=1-4,5-9,10-": all values, each in one bucket."""
+    found: Dict[str, Split] = {}
+    named = {name: a for a in ATTRIBUTES for name in (a.key, a.key.removeprefix("entity_"))}
+    named = {name: a for name, a in named.items() if not a.categorical}
+    for text in texts:
+        name, _, intervals = text.partition("=")
+        parts = intervals.split(",")
+        bounds = [re.fullmatch(r"(\d*\.?\d*)-(\d*\.?\d*)|(\d+)", part) for part in parts]
+        split = own_split(named[name], bounds) if name in named and all(bounds) else None
+        if split is None:
+            known = ", ".join(sorted(named, key=len)[: len(named) // 2 + 1])
+            raise UserError(Errors.S162.format(text=text, names=known))
+        found[split.attribute.key] = Split(split.attribute, split.bounds, tuple(parts))
+    return found
+
+
+def own_split(attribute: Attribute, found: Sequence[Optional[re.Match[str]]]) -> Optional[Split]:
+    """Buckets by their lowest and highest values; None where values are left out or in two of them."""
+    lows = [float(m[1] or m[3] or 0) for m in found if m]
+    highs = [float(m[2] or m[3] or numpy.inf) for m in found if m]
+    step = 1 if attribute.integer else 0
+    follows = all(low == high + step for low, high in zip(lows[1:], highs[:-1], strict=True))
+    if not follows or lows[0] > step or highs[-1] < numpy.inf or highs != sorted(set(highs)):
+        return None
+    # As a category: the text of a bucket is its name.
+    return Split(attribute._replace(categorical=True), tuple(highs[:-1]), ())
+
+
 def make_split(
-    attribute: Attribute, corpus: GoldCorpus, train: TrainingFacts, *, quartiles: bool = False
+    attribute: Attribute,
+    corpus: GoldCorpus,
+    train: TrainingFacts,
+    *,
+    quartiles: bool = False,
+    edges: Optional[Edges] = None,
 ) -> Split:
     """The intervals of the paper, or the quartiles of the gold values where there are none or where
-    `quartiles` is set."""
+    `quartiles` is set, or own ones."""
+    if edges and attribute.key in edges:
+        return edges[attribute.key]
     if attribute.key == VOCABULARY and corpus.embedded is None:  # no vectors to be out of
         return Split(attribute, attribute.bounds[:1], attribute.names[:2])
     if attribute.bounds and (attribute.categorical or not quartiles):

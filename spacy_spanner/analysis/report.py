@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Optional, Sequence
 
 from .attributes import ATTRIBUTES, TrainingFacts, corpus_oov_density
-from .buckets import Split, bucket_counts, length_buckets, make_split
+from .buckets import Edges, Split, bucket_counts, length_buckets, make_split
 from .mistakes import confident_errors, confusion, error_counts
 from .scores import (
     Counts,
@@ -28,6 +28,7 @@ def make_report(
     *,
     train: Optional[TrainingFacts] = None,
     quartiles: bool = False,
+    edges: Optional[Edges] = None,
     resamples: int = 1000,
     n_errors: int = 20,
 ) -> Report:
@@ -35,12 +36,13 @@ def make_report(
     systems: The system, and the baseline to compare it with, if any.
     train: Needed for label consistency and everything about vocabulary.
     quartiles: Cut attributes at quartiles instead of at the papers' intervals.
+    edges: Own buckets of some attributes (`read_edges`).
     resamples: Draws of the paired bootstrap.
     n_errors: How many of the most confident errors to list.
     """
     corpus, facts = systems[0].corpus, train or TrainingFacts()
     splits = [
-        make_split(attribute, corpus, facts, quartiles=quartiles)
+        make_split(attribute, corpus, facts, quartiles=quartiles, edges=edges)
         for attribute in ATTRIBUTES
         if train is not None or not attribute.needs_train
     ]

@@ -33,6 +33,12 @@ def config_cli(
         help="Training data (.spacy) that the steps should suit",
         exists=True,
     ),
+    recipe: Optional[str] = typer.Option(
+        None,
+        "--recipe",
+        help="paper: the settings of the system's paper instead of ours, or of one of its baselines "
+        "(bert_crf, bilstm_crf, cnn_bilstm_crf, rnn_bilstm_crf); paper/genia and so on: those for a corpus",
+    ),
     optimize: str = typer.Option(
         "efficiency",
         "--optimize",
@@ -77,8 +83,8 @@ def config_cli(
     from ..corpus.pairs import choose_output
     from ..corpus.stats import Settings, corpus_stats
     from ..errors import Errors, UserError
-    from ..recipe import fit_to_corpus, recommend, widest
-    from ..training_config import join_config, names
+    from ..recipe import fit_to_corpus, follow_paper, recommend, widest
+    from ..training_config import join_config, names, read_recipe
 
     for name, value, choices in [
         ("output", output, (None, "spans", "ents", "both")),
@@ -89,6 +95,17 @@ def config_cli(
             raise UserError(Errors.S104.format(option=name, value=value, choices=known))
     if system == "auto" and corpus is None:
         raise UserError(Errors.S241)
+    paper = None
+    if recipe is not None or system in set(names("papers")) - set(names("systems")):
+        form, _, variant = (recipe or "paper").partition("/")
+        for given, offered in [(form, ["paper"]), (system, names("papers"))]:
+            if given not in offered:
+                reason = Errors.S110.format(kind="recipe", name=given, names=", ".join(offered))
+                raise UserError(reason)
+        if corpus is None or encoder is not None:
+            raise UserError(Errors.S161)
+        paper = read_recipe(system, variant)
+        system, encoder = paper["recipe"].pop("system", system), paper["recipe"]["encoder"]
     if str(output_file) != "-" and output_file.exists() and not force:
         raise UserError(Errors.S111.format(path=output_file))
     require_language(lang)
@@ -121,10 +138,11 @@ def config_cli(
         mixed_precision=mixed_precision,
         optimize=optimize,
         vectors=vectors,
-        fit=not no_fit,
+        fit=not no_fit and paper is None,
+        paper=paper,
     )
     if stats is not None:
-        length = fit_to_corpus(config, stats)
+        length = (fit_to_corpus if paper is None else follow_paper)(config, stats)
         notes.append(", ".join(f"{name} = {value}" for name, value in length.items()))
     config = completed(config, encoder)
     if str(output_file) == "-":

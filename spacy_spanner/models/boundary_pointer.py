@@ -5,7 +5,7 @@ Axes: B rows, L tokens, D width, N spans. The sentinel is column L of a pointer'
 
 from __future__ import annotations
 
-from typing import Tuple
+from typing import Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from ..contract import Gold
 from ..decoders.crf import FORBIDDEN
+from ..spans.geometry import covered
 from ..spans.pair_table import PairTable
 from .recurrent import make_lstm
 
@@ -51,14 +52,17 @@ class Pointer(nn.Module):
         self.decoder = make_lstm(width=width, hidden=width)
         self.scores = BiaffineScores(query_width=width, key_width=width)
 
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor, max_width: Optional[int] = None) -> Tensor:
         """Log-probabilities of each place, for each word.  (B, L, L + 1)
 
-        x (B, L, D) is zero where padded. Padded words point to the sentinel."""
+        x (B, L, D) is zero where padded. Padded words point to the sentinel.
+        max_width: Longest entity to point over; None for no bound."""
         sentinel = self.sentinel.expand(x.shape[0], 1, -1)  # (B, 1, D)
         decoded = self.decoder(neighbour_sum(x))[0]  # (B, L, D)
         logits = self.scores(decoded, torch.cat([x, sentinel], dim=1))  # (B, L, L + 1)
         allowed = PairTable(x.shape[1], x.shape[1]).spans(mask)  # (B, L, L)
+        if max_width is not None:
+            allowed = allowed.tril(max_width - 1)
         return logits.masked_fill(~F.pad(allowed, (0, 1), value=True), FORBIDDEN).log_softmax(2)
 
     def segments(self, log_probs: Tensor, x: Tensor) -> Tensor:
@@ -91,11 +95,8 @@ def pointer_targets(mask: Tensor, gold: Gold) -> Tuple[Tensor, Tensor]:
     target.index_put_((row, start), end - 1)
     if gold.known is None:
         return target, mask
-    steps = torch.zeros((n_rows, length + 1), dtype=torch.int64, device=mask.device)
-    one = torch.ones_like(row)
-    steps.index_put_((row, start), one, accumulate=True)
-    steps.index_put_((row, end), -one, accumulate=True)
-    return target, mask & (gold.known | (steps.cumsum(1)[:, :length] > 0))
+    every = torch.ones_like(row, dtype=torch.bool)
+    return target, mask & (gold.known | covered(gold.flat, every, (n_rows, length)))
 
 
 def neighbour_sum(x: Tensor) -> Tensor:

@@ -18,6 +18,15 @@ def iou(start: Tensor, end: Tensor, other_start: Tensor, other_end: Tensor) -> T
     return shared.float() / covered.float()
 
 
+def covered(spans: Tensor, counted: Tensor, shape: Tuple[int, int]) -> Tensor:
+    """Which tokens lie in a span of a table (N, 4) that is counted (N,) bool.  (B, L) bool"""
+    steps = spans.new_zeros((shape[0], shape[1] + 1))
+    row, start, end, _ = spans.unbind(1)
+    steps.index_put_((row, start), counted.long(), accumulate=True)
+    steps.index_put_((row, end), -counted.long(), accumulate=True)
+    return steps.cumsum(1)[:, :-1] > 0
+
+
 def crosses(start: Tensor, end: Tensor, other_start: Tensor, other_end: Tensor) -> Tensor:
     """True where two spans share tokens and neither holds the other."""
     left_first = (start < other_start) & (other_start < end) & (end < other_end)

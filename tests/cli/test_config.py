@@ -1,10 +1,14 @@
 """`spacy spanner config`: complete files for every system and encoder that spaCy takes as they are."""
 
+import os
 import subprocess
 import sys
 
 import pytest
 import spacy
+from spacy.tokens import DocBin
+from spacy.training.initialize import init_nlp
+from spacy.training.loop import train
 from spacy.util import load_config
 from typer.testing import CliRunner
 
@@ -19,6 +23,7 @@ from spacy_spanner.training_config import (
 )
 
 from ..minilm import FOLDER
+from ..systems import make_examples
 
 MARKS = {"transformer": pytest.mark.spacy_transformers, "huggingface": pytest.mark.huggingface}
 ENCODERS = [pytest.param(name, marks=MARKS.get(name, ())) for name in names("encoders")]
@@ -87,7 +92,7 @@ def test_max_width_reaches_systems_with_a_limit():
         assert "= 7" in text or "[1,2,3,4,5,6,7]" in text.replace(" ", "")
     limits = {system: width_limit(component_of(system)) for system in names("systems")}
     limited = {system for system, limit in limits.items() if limit is not None}
-    assert limited == {"spancat", "span_ner", "bundled_ner"}
+    assert limited == {"spancat", "span_ner", "bundled_ner", "hscrf"}
     assert [system for system in names("systems") if not is_ours(component_of(system))] == [
         "ner",
         "spancat",
@@ -124,3 +129,110 @@ def test_transformer_that_is_not_there_is_told(tmp_path):
     )
     assert result.exit_code == 1 and "S08" in result.output
     assert not list(tmp_path.iterdir())
+
+
+# Recipes of papers
+
+# From a recipe to the system, the encoder, and one setting of the paper with its place.
+PAPERS = {
+    "global_pointer": ("global_pointer", "training.optimizer.learn_rate", 2e-5),
+    "efficient_global_pointer": ("efficient_global_pointer", "recipe.epochs", 30),
+    "global_pointer_relations": ("global_pointer_relations", "recipe.batch_size", 64),
+    "bert_crf": ("seq_ner", "components.seq_ner.model.tagging", "crf"),
+    "seq_ner": ("seq_ner", "components.tok2vec.model.name", "bert-large-cased"),
+    "span_ner": ("span_ner", "components.tok2vec.model.pooling", "max"),
+    "bundled_ner": ("bundled_ner", "components.bundled_ner.model.seq.scheme", "BIO"),
+    "locate_and_label": ("locate_and_label", "components.locate_and_label.threshold", 0.55),
+    "modularized_interaction": ("modularized_interaction", "training.optimizer.grad_clip", 5.0),
+    "rnn_bilstm_crf": (
+        *("modularized_interaction", "components.modularized_interaction.model.use_type", False),
+    ),
+    "cnn_bilstm_crf": (
+        "modularized_interaction",
+        "components.modularized_interaction.model.tok2vec.*.chars.@architectures",
+        "spacy-spanner.CharCNN.v1",
+    ),
+    "bilstm_crf": (
+        "modularized_interaction",
+        "components.modularized_interaction.model.tok2vec.@architectures",
+        "spacy-spanner.TunedVectors.v1",
+    ),
+    "hierarchical_ner": ("hierarchical_ner", "training.optimizer.@optimizers", "SGD.v1"),
+}
+
+
+@pytest.fixture
+def sentences(tmp_path):
+    docs = [example.reference for example in make_examples(spacy.blank("en"))]
+    DocBin(docs=docs * 20).to_disk(tmp_path / "train.spacy")
+    return tmp_path / "train.spacy"
+
+
+def value_at(config, path):
+    for part in path.split("."):
+        config = config[part]
+    return config
+
+
+def recipe_config(tmp_path, *arguments):
+    path = tmp_path / "config.cfg"
+    result = run(*arguments, "-F", "-o", path)
+    assert result.exit_code == 0, result.output
+    return load_config(path).interpolate()
+
+
+@pytest.mark.huggingface
+@pytest.mark.parametrize("name", names("papers"))
+def test_recipes_have_the_settings_of_their_papers(name, sentences, tmp_path):
+    system, place, value = PAPERS[name]
+    config = recipe_config(tmp_path, name, "--recipe", "paper", "--corpus", sentences)
+    assert config["nlp"]["pipeline"][-1] == system and value_at(config, place) == value
+    recipe, training = config["recipe"], config["training"]
+    assert training["batcher"]["size"] == recipe["batch_size"]
+    steps = -(-80 // recipe["batch_size"])
+    assert training["max_steps"] == steps * recipe["epochs"]
+    assert training["eval_frequency"] == steps and training["before_to_disk"] is None
+    rate = training["optimizer"]["learn_rate"]
+    if isinstance(rate, dict) and "steps_per_epoch" in rate:
+        assert rate["steps_per_epoch"] == steps
+    component = config["components"][system]
+    assert (component["join_training"], component["pack_sentences"]) == (0, False)
+    assert component["model"]["learn_rate_scale"] == 1
+    nlp = spacy.util.load_model_from_config(config, auto_fill=True)
+    assert nlp.pipe_names[-1] == system
+
+
+@pytest.mark.huggingface
+def test_recipes_know_the_corpora_of_a_paper(sentences, tmp_path):
+    arguments = "locate_and_label", "--corpus", sentences, "--recipe"
+    config = recipe_config(tmp_path, *arguments, "paper/genia")
+    assert config["components"]["locate_and_label"]["threshold"] == 0.45
+    assert config["training"]["optimizer"]["learn_rate"]["initial_rate"] == 5e-6
+    result = run(*arguments, "paper/nonsense", "-F", "-o", tmp_path / "config.cfg")
+    assert result.exit_code == 1 and "paper/kbp17" in result.output
+
+
+def test_a_baseline_needs_no_recipe_beside_its_name(sentences, tmp_path):
+    config = recipe_config(tmp_path, "bilstm_crf", "--corpus", sentences)
+    assert config["training"]["optimizer"]["learn_rate"]["initial_rate"] == 0.01
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["bilstm_crf"], ["seq_ner", "--recipe", "x"], ["ner", "--recipe", "paper"]],
+)
+def test_recipes_that_cannot_be_are_refused(arguments, tmp_path):
+    result = run(*arguments, "-o", tmp_path / "config.cfg")
+    assert result.exit_code == 1 and ("S161" in result.output or "S110" in result.output)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["hierarchical_ner", "cnn_bilstm_crf"])
+def test_recipes_train(name, sentences, tmp_path):
+    recipe_config(tmp_path, name, "--recipe", "paper", "--corpus", sentences)
+    overrides = {"paths.train": str(sentences), "paths.dev": str(sentences)}
+    config = load_config(
+        tmp_path / "config.cfg", overrides={**overrides, "training.max_steps": 3}, interpolate=True
+    )
+    with open(os.devnull, "w") as nowhere:
+        train(init_nlp(config), None, stdout=nowhere, stderr=nowhere)
