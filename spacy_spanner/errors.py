@@ -192,6 +192,10 @@ class Errors(metaclass=WithCodes):
         "There is an empty label: {place}. spaCy writes no entity without a label. Give it a name, or remove "
         "what is labelled so."
     )
+    S127 = (
+        "{engine} did not start: {reason}. Look at --address, and for Spark at Java 17; the same command "
+        "tries again, and resumes what is done."
+    )
     S080 = "The transformer '{name}' cannot be loaded: {reason}."
     S081 = (
         "The transformer '{name}' asks for code of its own (`auto_map` in {file}). spacy-spanner never runs "

@@ -22,6 +22,8 @@ from .pool import end_with_driver, run_in_pool
 from .worker import ShardResult, Worker, WorkerSettings
 
 THREADS = "OMP_NUM_THREADS"  # OpenBLAS and MKL read it too
+ATTEMPTS = 4  # of Spark at a shard, as on a cluster
+TASKS_OF_A_JOB = 8  # of Spark, for each worker
 Results = Generator[ShardResult, None, None]
 
 
@@ -48,6 +50,16 @@ def run_local(shards: List[Shard], settings: WorkerSettings, workers: Workers) -
             yield from run_in_pool(Worker, settings, shards, count=workers.count)
     except (EOFError, ConnectionError) as error:
         raise CorpusError(Errors.S054.format(path=display_name(settings.output))) from error
+
+
+@contextlib.contextmanager
+def starting(engine: str) -> Iterator[None]:
+    """Engines that do not start say so in many ways, each a trace of its own."""
+    try:
+        yield
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise CorpusError(Errors.S127.format(engine=engine, reason=reason)) from error
 
 
 @contextlib.contextmanager
@@ -108,7 +120,11 @@ def run_ray(shards: List[Shard], settings: WorkerSettings, workers: Workers) -> 
         # cluster it finds on this machine.
         own: Dict[str, Any] = {} if workers.address else {"include_dashboard": False}
         address = workers.address or "local"
-        ray.init(address, log_to_driver=False, logging_level=logging.WARNING, **own)
+        if not workers.address:
+            # Ray's workers would yield to all other processes: on a busy machine they hardly start.
+            os.environ.setdefault("RAY_worker_niceness", "0")
+        with starting("Ray"):
+            ray.init(address, log_to_driver=False, logging_level=logging.WARNING, **own)
     logging.getLogger("ray.data").setLevel(logging.WARNING)
     ray.data.DataContext.get_current().enable_progress_bars = False
     on_gpu = settings.gpu_id >= 0
@@ -135,33 +151,31 @@ def worker_of(settings: WorkerSettings) -> Worker:
 
 
 def run_spark(shards: List[Shard], settings: WorkerSettings, workers: Workers) -> Results:
-    """`mapInArrow` over the shards, a partition each; Spark repeats the tasks it loses."""
+    """A task for each shard; Spark repeats the tasks it loses."""
     try:
-        from pyspark.sql import SparkSession
+        from pyspark import SparkConf, SparkContext
     except ImportError as error:
         raise CorpusError(Errors.S055.format(engine="Spark", extra="spark")) from error
 
-    def annotate_batches(batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow
-
-        for batch in batches:
-            shards = map(shard_from_json, batch.column("shard").to_pylist())
-            results = [worker_of(settings)(shard)._asdict() for shard in shards]
-            yield pyarrow.RecordBatch.from_pylist(results)
+    def annotate(text: str) -> Tuple[Any, ...]:
+        return tuple(worker_of(settings)(shard_from_json(text)))
 
     settings = one_thread(settings)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    master = workers.address or f"local[{workers.count}]"
-    spark = SparkSession.builder.master(master).appName("spacy spanner annotate").getOrCreate()
-    rows = spark.sparkContext.parallelize(
-        [(shard_to_json(shard),) for shard in shards], numSlices=len(shards)
-    )
-    data = spark.createDataFrame(rows, "shard string").mapInArrow(
-        annotate_batches,
-        "name string, docs long, words long, rejects long, failure string, products string",
-    )
-    for row in data.toLocalIterator():
-        yield ShardResult(**row.asDict())
+    # Without a number of attempts a master on this machine repeats nothing.
+    master = workers.address or f"local[{workers.count}, {ATTEMPTS}]"
+    conf = SparkConf().setMaster(master).setAppName("spacy spanner annotate")
+    conf.set("spark.ui.showConsoleProgress", "false")
+    if not workers.address:
+        conf.set("spark.ui.enabled", "false")
+    with starting("Spark"):
+        context = SparkContext.getOrCreate(conf)
+    # Results come when all tasks of a job are done: several jobs show progress, and stop early.
+    step = TASKS_OF_A_JOB * workers.count
+    for first in range(0, len(shards), step):
+        texts = [shard_to_json(shard) for shard in shards[first : first + step]]
+        for fields in context.parallelize(texts, numSlices=len(texts)).map(annotate).collect():
+            yield ShardResult(*fields)
 
 
 ENGINES = {"local": run_local, "ray": run_ray, "spark": run_spark}

@@ -88,6 +88,8 @@ def test_killed_actor_loses_and_doubles_nothing(pipeline, tmp_path):
         time.sleep(0.05)
     actors = actors_of(process.pid)
     assert len(actors) == 2
+    own = os.getpriority(os.PRIO_PROCESS, process.pid)
+    assert {os.getpriority(os.PRIO_PROCESS, actor) for actor in actors} == {own}
     os.kill(actors[0], signal.SIGKILL)
     at_kill = len(contents(out))
     text, _ = process.communicate(timeout=300)
@@ -147,6 +149,46 @@ def test_what_stops_an_actor_is_reported(pipeline, tmp_path):
     assert process.returncode == 1
     assert "cannot be written" in " ".join(text.split()) and "Traceback" not in text
     assert not contents(tmp_path / "out")
+
+
+@pytest.mark.skipif(find_spec("pyspark") is None, reason="PySpark is not installed")
+def test_an_engine_that_does_not_start(pipeline, tmp_path, monkeypatch):
+    from pyspark import SparkContext
+
+    path = write_jsonl(tmp_path / "a.jsonl", 1)
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(CorpusError, match=r"S127.*Spark did not start: .*Java 17"):
+        run([path], pipeline, tmp_path / "out", engine="spark")
+
+
+def annotate_by_spark(path, pipeline, output):
+    options = ("--shard-size", 20, "-b", 4, "-e", "spark", "--actors", 2)
+    return start(*COMMAND, "annotate", path, "-m", pipeline, "-o", output, *options)
+
+
+def spark_workers_of(pid):
+    """Forks of Spark's daemons, which have the same command line."""
+    daemons = {p for p, command in descendants(pid).items() if "pyspark.daemon" in command}
+    return sorted({child for daemon in daemons for child in descendants(daemon)})
+
+
+@needs_spark
+@pytest.mark.slow
+def test_killed_spark_worker_loses_and_doubles_nothing(pipeline, tmp_path):
+    path, out = write_jsonl(tmp_path / "a.jsonl", 6000), tmp_path / "out"
+    run([path], pipeline, tmp_path / "local", shard_size=20)
+    process = annotate_by_spark(path, pipeline, out)
+    while len(contents(out)) < 10:
+        assert process.poll() is None, process.stdout.read()
+        time.sleep(0.05)
+    workers = spark_workers_of(process.pid)
+    assert len(workers) == 2
+    os.kill(workers[0], signal.SIGKILL)
+    assert 10 <= len(contents(out)) < 300
+    text, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, text
+    assert contents(out) == contents(tmp_path / "local")
 
 
 @needs_spark
