@@ -96,7 +96,11 @@ SYSTEMS = {
     "bundling.md": [["SeqNER"], ["SpanNER"], ["BundledNER"]],
     "modularized_interaction.md": [["ModularizedInteraction"]],
     "hierarchical_ner.md": [["HierarchicalNER"]],
-    "relations.md": [None, ["RelationPointer"]],  # the first table is that of the component
+    "relations.md": [
+        None,
+        ["RelationPointer"],
+        ["RelationClassifier"],
+    ],  # the first table is that of the component
     "encoders.md": [
         ["HuggingFaceEncoder"],
         ["LSTMEncoder"],
