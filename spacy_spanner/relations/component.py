@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, ClassVar, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, ClassVar, Dict, Iterable, List, Optional, Set, Tuple
 
 import numpy
 from spacy.errors import Errors as SpacyErrors
@@ -14,10 +14,16 @@ from thinc.api import Model
 
 from ..batch import RelationPrediction, RowGold, Rows, SpanBatch, SpanPrediction
 from ..errors import Errors, Rule, Warnings
-from ..pipeline.base import LABELS, OUTPUTS, PROBABILITY, TablePipe, reasons_of
+from ..pipeline.base import BY_LABEL, LABELS, OUTPUTS, PROBABILITY, TablePipe, fits, reasons_of
 from ..pipeline.gold import same_tokens
-from ..pipeline.loading import are_labels
-from ..pipeline.outputs import flatten_prediction, write_ents, write_spans
+from ..pipeline.loading import are_labels, is_number
+from ..pipeline.outputs import (
+    calibrate,
+    flatten_prediction,
+    raw_thresholds,
+    write_ents,
+    write_spans,
+)
 from ..pipeline.seen import within_sentences
 from ..pipeline.sentences import marked_starts
 from ..pipeline.settings import Setting
@@ -48,7 +54,8 @@ class RelationPipe(TablePipe):
     }
     new_counts = Lost
 
-    relation_threshold, seen_pairs = Setting(), Setting()
+    relation_threshold, relation_temperature = Setting(), Setting()
+    relation_label_thresholds, seen_pairs = Setting(), Setting()
 
     def __init__(
         self,
@@ -60,6 +67,7 @@ class RelationPipe(TablePipe):
         output: Optional[str] = None,
         threshold: float = 0.5,
         relation_threshold: float = 0.5,
+        relation_temperature: float = 1.0,
         seen_pairs: bool = False,
         scorer: Optional[Callable] = score_relation_table,
         **shared: Any,
@@ -74,6 +82,7 @@ class RelationPipe(TablePipe):
             where they are predicted "both". Without it "spans" if they are predicted, else "ents".
         threshold: An entity is kept if its probability is over it.
         relation_threshold: A relation is kept if its probability is over it.
+        relation_temperature: As `temperature`, of the scores of relations.
         seen_pairs: Only relations between entities whose labels a gold relation of the same label linked
             in training.
         scorer: Scoring function.
@@ -88,6 +97,8 @@ class RelationPipe(TablePipe):
             "output": output,
             "threshold": threshold,
             "relation_threshold": relation_threshold,
+            "relation_label_thresholds": {},
+            "relation_temperature": relation_temperature,
             "seen_pairs": seen_pairs,
         }
         super().__init__(vocab, model, name, own, **shared)
@@ -102,6 +113,7 @@ class RelationPipe(TablePipe):
         super().configure(**values)
 
     def _rules(self, cfg: Dict[str, Any]) -> List[Rule]:
+        of_labels, warmth = cfg["relation_label_thresholds"], cfg["relation_temperature"]
         outputs = OUTPUTS if cfg["entities"] == "predict" else ("spans", "ents")
         return [
             ("entities", cfg["entities"] in ENTITIES, f"it must be one of {ENTITIES}"),
@@ -114,6 +126,8 @@ class RelationPipe(TablePipe):
                 "it must be a list of three labels each",
             ),
             ("relation_threshold", 0 <= cfg["relation_threshold"] <= 1, PROBABILITY),
+            ("relation_label_thresholds", fits(of_labels, cfg["relation_labels"]), BY_LABEL),
+            ("relation_temperature", is_number(warmth, least=1e-9), "it must be positive"),
             *super()._rules(cfg),
         ]
 
@@ -173,7 +187,11 @@ class RelationPipe(TablePipe):
                 key = self.entities_key
                 source = "`doc.ents`" if key is None else f"`doc.spans[{key!r}]`"
                 self._warn("given", Warnings.SW04.format(name=self.name, source=source))
-        return self.model.predict(batch)
+        found = self.model.predict(batch)
+        scores = calibrate(found.entities.scores, self.cfg["temperature"])
+        entities = SpanPrediction(found.entities.spans, scores)
+        scores = calibrate(found.scores, self.cfg["relation_temperature"])
+        return RelationPrediction(entities, found.relations, scores)
 
     def set_annotations(self, docs: Iterable[Doc], prediction: RelationPrediction) -> None:
         """Write what `predict` found, also where it found nothing."""
@@ -183,8 +201,7 @@ class RelationPipe(TablePipe):
         if self.writes_spans:
             write_spans(docs, entities, labels, self.cfg["spans_key"])
         if self.writes_ents:
-            thresholds = self.thresholds()[: len(labels)]
-            flat = flatten_prediction(entities, thresholds, "best")
+            flat = flatten_prediction(entities, self.thresholds(), "best")
             write_ents(docs, flat, labels, self.cfg["ents_key"])
         allowed = {(h, r, t) for h, r, t in self.cfg["label_pairs"]}
         key, only = self.entities_key, allowed if self.cfg["seen_pairs"] else None
@@ -219,7 +236,8 @@ class RelationPipe(TablePipe):
         self._build_model(get_examples, nlp, **dims)
 
     def _collect_labels(self, examples: Iterable[Example]) -> None:
-        references, given = [], set()
+        given: Set[str] = set()
+        references = []
         for example in examples:
             reference = example.reference
             references.append(reference)
@@ -237,11 +255,16 @@ class RelationPipe(TablePipe):
         if self.predicts_entities and not self.labels:
             self._fail_without_gold(references, self.entities_key)
 
-    def thresholds(self) -> numpy.ndarray:
-        """The thresholds of the entity labels, then those of the relation labels.  (C + R,)"""
-        values = [self.cfg["threshold"]] * len(self.labels)
-        values += [self.cfg["relation_threshold"]] * len(self.relation_labels)
+    def relation_thresholds(self) -> numpy.ndarray:
+        """The threshold of each relation label.  (R,)"""
+        own, common = self.cfg["relation_label_thresholds"], self.cfg["relation_threshold"]
+        values = [own.get(label, common) for label in self.relation_labels]
         return numpy.array(values, dtype="float32")
+
+    def head_thresholds(self) -> numpy.ndarray:
+        """Those of the entity labels, then those of the relation labels.  (C + R,)"""
+        of_relations = raw_thresholds(self.relation_thresholds(), self.cfg["relation_temperature"])
+        return numpy.concatenate([super().head_thresholds(), of_relations])
 
     def _batch(self, docs: List[Doc], rows: Rows, gold: Optional[RowGold] = None) -> SpanBatch:
         if not within_sentences(self.cfg["seen"]):
