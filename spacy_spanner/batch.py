@@ -72,6 +72,8 @@ class RowGold:
     )
     # (M, 6) int64: row, head start, head end, tail start, tail end, label; only for relations
     relations: Optional[numpy.ndarray] = None
+    # (K, 4) int64: row, start, end, label of the spans that may be linked; label -1 where unknown
+    ends: Optional[numpy.ndarray] = None
 
 
 @dataclass
@@ -85,7 +87,7 @@ class SpanBatch:
     max_width: Optional[int] = None  # widest span worth a look; None: no bound
     max_reach: Optional[int] = None  # most tokens from one end of a relation to the other
     gold: Optional[RowGold] = None
-    # (N, 3) int64: row, start, end of the spans to link, where the head does not find them itself
+    # (N, 4) int64: row, start, end, label of the spans to link, where the head does not find them itself
     given: Optional[numpy.ndarray] = None
 
 

@@ -38,7 +38,7 @@ from .words import word_keys
 SpanTableModel = Model[SpanBatch, Any]
 NO_FACTS = Facts()
 # From the sizes that a head is made with to the dimensions of its thinc model.
-SIZES = {"width": "nI", "n_labels": "nO", "n_relations": "nR"}
+SIZES = {"width": "nI", "n_labels": "nO", "n_relations": "nR", "n_given": "nG"}
 
 
 @dataclass
@@ -328,9 +328,15 @@ def gather_gold(gold: RowGold, batch: SpanBatch, rows: numpy.ndarray, device: to
             padded[i, : len(gold.known[row])] = gold.known[row]
         known = torch.from_numpy(padded).to(device)
     spans = torch.from_numpy(numpy.concatenate([outer, inner])).to(device)
-    relations: Optional[Tensor] = None
-    if gold.relations is not None:
-        number = renumber(gold.relations, rows, n_rows)  # (M,)
-        links = numpy.column_stack([number, gold.relations[:, 1:]])[number >= 0]
-        relations = torch.from_numpy(links).to(device)
-    return Gold(spans, len(outer), known, relations)
+    if gold.relations is None or gold.ends is None:
+        return Gold(spans, len(outer), known)
+    links, ends = (take_rows(table, rows, n_rows) for table in (gold.relations, gold.ends))
+    relations = torch.from_numpy(links).to(device)
+    return Gold(spans, len(outer), known, relations, numpy.unique(ends, axis=0))
+
+
+def take_rows(table: numpy.ndarray, rows: numpy.ndarray, n_rows: int) -> numpy.ndarray:
+    """Those lines of a table, whose first column is a row, that belong to the chosen rows, with the
+    number of their row among these."""
+    number = renumber(table, rows, n_rows)
+    return numpy.column_stack([number, table[:, 1:]])[number >= 0]

@@ -12,7 +12,6 @@ from spacy.training import Example
 from spacy.util import registry
 
 from .pipeline.base import TablePipe, show_words
-from .pipeline.component import SpanTablePipe
 
 Reader = Callable[[Language], Iterable[Example]]
 
@@ -38,7 +37,8 @@ def make_fit_thresholds(
     limit: int = 2000,
 ) -> Callable[[Language], Language]:
     """For `[training.before_to_disk]`: what is saved has the threshold of the best F and the
-    temperature that calibrates its confidences; training continues with its own settings.
+    temperature that calibrates its confidences, for spans and for relations; training continues with
+    its own settings.
 
     corpus: What they are fitted on: the development part, or another section of `[corpora]`.
     per_label: Also a threshold for each label that has at least `min_gold` gold spans.
@@ -46,10 +46,10 @@ def make_fit_thresholds(
     limit: Most documents to look at.
     """
 
-    def fit(nlp: Language) -> Language:
-        from .tuning.component import fit_setting, write_setting
+    def fit_all(nlp: Language) -> Language:
+        from .tuning.component import fit_settings, write_setting
 
-        names = [name for name, pipe in nlp.pipeline if isinstance(pipe, SpanTablePipe)]
+        names = [name for name, pipe in nlp.pipeline if isinstance(pipe, TablePipe)]
         read = corpus_reader(nlp, corpus)
         if not names or read is None:
             return nlp
@@ -57,12 +57,12 @@ def make_fit_thresholds(
         for name in names:
             pairs = [(eg.predicted, eg.reference) for eg in islice(read(nlp), limit)]
             options = {"per_label": per_label, "fit": temperature, "min_gold": min_gold}
-            candidates, settings = fit_setting(nlp, name, pairs, **options)
-            if candidates.n_gold:
-                write_setting(saved, name, settings[1])
+            for prefix, fit in fit_settings(nlp, name, pairs, **options).items():
+                if fit.candidates.n_gold:
+                    write_setting(saved, name, fit.best, prefix)
         return saved
 
-    return fit
+    return fit_all
 
 
 def corpus_reader(nlp: Language, corpus: str) -> Optional[Reader]:
@@ -82,7 +82,7 @@ def copy_settings(nlp: Language) -> Language:
 
 
 def copy_pipe(pipe: Any) -> Any:
-    if not isinstance(pipe, SpanTablePipe):
+    if not isinstance(pipe, TablePipe):
         return pipe
     copied = copy(pipe)
     copied.cfg = deepcopy(pipe.cfg)

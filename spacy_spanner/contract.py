@@ -38,6 +38,7 @@ class Sentences:
         self.per_row: List[int] = (starts & is_token).sum(1).tolist()
         self.mask = torch.from_numpy(inside).to(device)
         self.first = first
+        self.numbers = number  # (B, L) on the host, undefined where padded
         self.number = torch.from_numpy(number).to(device)  # (B, L), undefined where padded
         # Padding points to some token, whose value is never read.
         self._places = torch.from_numpy((first[:, None] + steps) * inside).to(device)  # (S, M)
@@ -141,6 +142,9 @@ class Gold:
     known: Optional[Tensor] = None  # (B, L) bool: annotated tokens; None where all are
     # (M, 6) int64: row, head start, head end, tail start, tail end, label; only for relations
     relations: Optional[Tensor] = None
+    # (N, 4) int64 on the host: row, start, end, label (-1: unknown) of the spans that may be linked,
+    # sorted and each once
+    ends: Optional[numpy.ndarray] = None
 
     @property
     def flat(self) -> Tensor:

@@ -180,10 +180,21 @@ def test_bundle_of_contextual_heads():
     assert torch.equal(grown_memory.values, memory.values) and len(memory.values)
 
 
-@pytest.mark.parametrize("links", ["efficient", "full"])
-def test_labels_of_relations_and_of_their_entities(links):
-    sizes = {"head_size": 16, "hidden_width": 16, "start_logit": -1.0}
-    nlp = make_relations(model={**sizes, "links": links, "tok2vec": TOK2VEC})
+POINTER = {"hidden_width": 16, "start_logit": -1.0}
+
+
+@pytest.mark.parametrize(
+    "architecture,model",
+    [
+        ("RelationPointer", {**POINTER, "links": "efficient"}),
+        ("RelationPointer", {**POINTER, "links": "full"}),
+        ("RelationClassifier", {}),
+        ("RelationPointer", {**POINTER, "label_features": True}),
+        ("RelationClassifier", {"hidden_width": None, "label_features": True}),
+    ],
+)
+def test_labels_of_relations_and_of_their_entities(architecture, model):
+    nlp = make_relations(architecture=architecture, model=model)
     train_relations(nlp, relation_examples(nlp))
     pipe = nlp.get_pipe(RELATIONS)
     docs = [eg.predicted for eg in relation_examples(nlp)]

@@ -97,7 +97,8 @@ SYSTEMS = {
     "modularized_interaction.md": [["ModularizedInteraction"]],
     "hierarchical_ner.md": [["HierarchicalNER"]],
     "baselines.md": [["HSCRF"], ["BiLSTMPointer"]],
-    "relations.md": [None, ["RelationPointer"]],  # the first table is that of the component
+    # The first table is that of the component.
+    "relations.md": [None, ["RelationPointer"], ["RelationClassifier"]],
     "encoders.md": [
         ["HuggingFaceEncoder"],
         ["LSTMEncoder"],

@@ -15,11 +15,11 @@ from spacy_spanner.pipeline.seen import SPAN
 from spacy_spanner.readers import JoinedCorpus
 from spacy_spanner.relations import StoredRelation, get_relations, set_relations
 
-from .relations.examples import NAME as RELATIONS
+from .relations.examples import ARCHITECTURES
 from .relations.examples import make_nlp as make_relation_nlp
 from .systems import SYSTEMS, make_nlp
 
-FACTORIES = [*SYSTEMS, RELATIONS]
+FACTORIES = [*SYSTEMS, *ARCHITECTURES]
 FIRST = ["Ada", "Ines", "Mia", "Tom", "Olaf", "Per", "Liv", "Nils", "Siri", "Eva"]
 LAST = ["Lind", "Calder", "Berg", "Holm", "Dahl", "Moe", "Vik", "Sund", "Ness", "Lie"]
 PLACES = [
@@ -87,8 +87,8 @@ def examples_of(nlp, docs):
 
 @pytest.fixture(scope="module", params=FACTORIES)
 def nlp(request):
-    if request.param == RELATIONS:
-        nlp = make_relation_nlp(join_training=0.5)
+    if request.param in ARCHITECTURES:
+        nlp = make_relation_nlp(architecture=request.param, join_training=0.5)
     else:
         nlp = make_nlp(request.param, output="both")
     singles = examples_of(nlp, corpus(0, 60))

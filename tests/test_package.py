@@ -94,7 +94,7 @@ ALLOWED = {
     "service": {"analysis", "distributed"},
     "timing": {"acceleration", "analysis", "errors"},
     "migration": {"encoders", "errors", "training_config"},
-    "tuning": {"analysis", "batch", "corpus", "errors", "pipeline"},
+    "tuning": {"analysis", "batch", "corpus", "errors", "pipeline", "relations"},
     "cli": {
         *{"acceleration", "analysis", "corpus", "distributed", "errors", "migration"},
         *{"quantization", "recipe", "service", "timing", "training_config", "tuning"},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, List, Optional
+from typing import TYPE_CHECKING, Dict, List, Optional
 
 import typer
 from wasabi import msg
@@ -11,6 +11,7 @@ from wasabi import msg
 if TYPE_CHECKING:
     from spacy.language import Language
 
+    from ..tuning.component import Fit
     from ..tuning.thresholds import ThresholdSetting
 
 
@@ -32,14 +33,14 @@ def thresholds_cli(
 ) -> None:
     """Find the thresholds of the best F on development data.
 
-    The data is scored once. Without --write or --in-place nothing is changed. The F on this data never
-    becomes lower.
+    Of a relation component, those of entities and of relations are found. Without --write or --in-place
+    nothing is changed. No F on this data becomes lower.
     """
     import spacy
 
     from ..corpus.pairs import unpredicted_pairs
     from ..errors import Errors, UserError
-    from ..tuning.component import find_pipe, fit_setting
+    from ..tuning.component import find_pipe, fit_settings
 
     if in_place and (write or not Path(model).is_dir()):
         raise typer.BadParameter("--in-place needs the folder of a pipeline, and no --write")
@@ -47,23 +48,26 @@ def thresholds_cli(
     name, component = find_pipe(nlp, pipe)
     pairs = unpredicted_pairs(nlp, [str(dev)])
     options = {"per_label": per_label, "fit": temperature, "min_gold": min_gold}
-    candidates, settings = fit_setting(nlp, name, pairs, **options)
-    if not candidates.n_gold:
+    fits = fit_settings(nlp, name, pairs, **options)
+    if not any(fit.candidates.n_gold for fit in fits.values()):
         raise UserError(Errors.S112.format(path=dev, name=name))
-    print_settings(settings, list(component.labels), per_label=per_label)
-    save_setting(nlp, name, settings[1], Path(model) if in_place else write)
+    for prefix, fit in fits.items():
+        if len(fits) > 1 or prefix:
+            msg.divider("Relations" if prefix else "Entities")
+        labels = component.cfg[f"{prefix}labels"]
+        print_settings([fit.now, fit.best], labels, per_label=per_label)
+    save_settings(nlp, name, fits, Path(model) if in_place else write)
 
 
-def save_setting(
-    nlp: Language, name: str, setting: ThresholdSetting, target: Optional[Path]
-) -> None:
+def save_settings(nlp: Language, name: str, fits: Dict[str, Fit], target: Optional[Path]) -> None:
     """Change the component and save the pipeline, if there is a folder to save it to."""
     from ..tuning.component import write_setting
 
     if target is None:
         msg.info("Nothing was changed. Save the pipeline with --write FOLDER or --in-place")
         return
-    write_setting(nlp, name, setting)
+    for prefix, fit in fits.items():
+        write_setting(nlp, name, fit.best, prefix)
     nlp.to_disk(target)
     msg.good(f"Saved the pipeline to {target}")
 

@@ -18,7 +18,13 @@ from ..bridge import span_table_model
 from ..contract import SpanModule
 from ..errors import Errors
 
-SIZES = ("self", "width", "n_labels", "n_relations")  # known when the model is initialized
+SIZES = (
+    "self",
+    "width",
+    "n_labels",
+    "n_relations",
+    "n_given",
+)  # known when the model is initialized
 TOK2VEC = Parameter(
     "tok2vec",
     Parameter.POSITIONAL_OR_KEYWORD,

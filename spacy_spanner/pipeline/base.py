@@ -35,6 +35,7 @@ from ..errors import Errors, Rule, Warnings, check
 from ..span_scores import register_extensions
 from .gold import span_keys
 from .loading import are_labels, is_count, is_number, load_model, load_settings, read_bytes
+from .outputs import raw_thresholds
 from .rows import cut_rows
 from .seen import NOTHING, REACH, SPAN, UNKNOWN, is_record, learn_from, limit, row_sizes
 from .settings import Setting, plain, type_rules
@@ -42,6 +43,7 @@ from .settings import Setting, plain, type_rules
 OUTPUTS = ("spans", "ents", "both")
 PROBABILITY = "it must be a probability from 0 to 1"
 AT_LEAST_1 = "it must be at least 1, or null"
+BY_LABEL = "it must be a dict from labels to probabilities"
 LABELS = "it must be a list of distinct texts, none of them empty"
 
 
@@ -59,6 +61,7 @@ class TablePipe(TrainablePipe):
     _rehearsal_model: Optional[Model] = None  # `nlp.resume_training` puts a copy of the model here
 
     output, threshold = Setting(), Setting()
+    temperature, label_thresholds = Setting(), Setting()
     spans_key, ents_key = Setting(), Setting()
     window, overlap, pack_sentences, join_training = Setting(), Setting(), Setting(), Setting()
     width_factor, max_cells = Setting(), Setting()
@@ -70,6 +73,7 @@ class TablePipe(TrainablePipe):
         name: str,
         own: Dict[str, Any],
         *,
+        temperature: float = 1.0,
         spans_key: str = "sc",
         ents_key: str = "ents",
         window: int = 256,
@@ -81,6 +85,8 @@ class TablePipe(TrainablePipe):
     ):
         """
         own: Settings of the subclass, and what else it keeps in `cfg`.
+        temperature: Divides the log-odds of every score of a span; over 1 it makes a model less sure. The
+            thresholds are compared with the result.
         spans_key: Span group of all spans, with their confidences.
         ents_key: Span group of the flat entities, with their confidences, wherever ents are written.
         window: Most tokens that are scored as one row.
@@ -98,7 +104,9 @@ class TablePipe(TrainablePipe):
         self._warned = set()
         if self.model.name != self.model_name:
             raise ValueError(Errors.S008.format(name=self.name))
-        shared = {
+        shared: Dict[str, Any] = {
+            "label_thresholds": {},
+            "temperature": temperature,
             "spans_key": spans_key,
             "ents_key": ents_key,
             "window": window,
@@ -113,7 +121,14 @@ class TablePipe(TrainablePipe):
         register_extensions()
 
     def thresholds(self) -> numpy.ndarray:
-        raise NotImplementedError
+        """The threshold of each label.  (C,)"""
+        own = self.cfg["label_thresholds"]
+        values = [own.get(label, self.cfg["threshold"]) for label in self.labels]
+        return numpy.array(values, dtype="float32")
+
+    def head_thresholds(self) -> numpy.ndarray:
+        """What the head compares its own scores with: thresholds are of calibrated ones.  (C,)"""
+        return raw_thresholds(self.thresholds(), self.cfg["temperature"])
 
     def _read_gold(self, examples: List[Example], counts: Any) -> List[Any]:
         """The gold of each example in the tokens of its prediction; None where nothing is annotated."""
@@ -149,6 +164,8 @@ class TablePipe(TrainablePipe):
             ("max_cells", is_count(cfg["max_cells"], least=1), "it must be positive"),
             ("spans_key", cfg["spans_key"] != cfg["ents_key"], "it must differ from `ents_key`"),
             ("threshold", is_number(cfg["threshold"], least=0, most=1), PROBABILITY),
+            ("temperature", is_number(cfg["temperature"], least=1e-9), "it must be positive"),
+            ("label_thresholds", fits(cfg["label_thresholds"], cfg["labels"]), BY_LABEL),
             ("seen", is_record(cfg["seen"]), "it must be what training stored there"),
         ]
 
@@ -330,7 +347,7 @@ class TablePipe(TrainablePipe):
         return SpanBatch(
             docs,
             rows,
-            self.thresholds(),
+            self.head_thresholds(),
             cfg["max_cells"],
             max_width=self._max_width(),
             max_reach=limit(cfg["seen"], REACH, cfg["width_factor"]),
@@ -389,6 +406,13 @@ def show_words(pipes: Iterable[Any], get_examples: Callable[[], Iterable[Example
     for node in (node for model in models for node in model.walk()):
         if "learn_words" in node.attrs:
             node.attrs["learn_words"](node, (eg.predicted for eg in get_examples()))
+
+
+def fits(thresholds: Any, labels: Any) -> bool:
+    """Whether it is a dict from some of the labels to probabilities."""
+    return isinstance(thresholds, dict) and all(
+        label in labels and is_number(value, least=0, most=1) for label, value in thresholds.items()
+    )
 
 
 def reasons_of(counts: Any) -> Tuple[Dict[str, int], int]:

@@ -20,11 +20,9 @@ from ..overlaps import RULES
 from ..scorers import score_span_table
 from .base import OUTPUTS, TablePipe, reasons_of
 from .gold import TOO_WIDE, DocGold, read_gold, row_gold
-from .loading import is_number
 from .outputs import (
     calibrate,
     flatten_prediction,
-    raw_thresholds,
     write_ents,
     write_spans,
 )
@@ -40,7 +38,7 @@ class SpanTablePipe(TablePipe):
     label_dims: ClassVar[Dict[str, str]] = {"labels": "nO"}
     new_counts = Counter
 
-    temperature, overlaps, label_thresholds = Setting(), Setting(), Setting()
+    overlaps = Setting()
 
     def __init__(
         self,
@@ -50,7 +48,6 @@ class SpanTablePipe(TablePipe):
         *,
         output: str = "spans",
         threshold: Optional[float] = None,
-        temperature: float = 1.0,
         overlaps: str = "best",
         scorer: Optional[Callable] = score_span_table,
         **shared: Any,
@@ -62,8 +59,6 @@ class SpanTablePipe(TablePipe):
         output: "spans" learns from and writes `doc.spans[spans_key]`; "ents" learns from and writes
             `doc.ents`; "both" learns from the span group and writes both.
         threshold: A span is kept if its probability is over it; None for the architecture's own.
-        temperature: Divides the log-odds of every score; over 1 it makes a model less sure. The
-            thresholds are compared with the result.
         overlaps: How flat entities are chosen: "best" for the most probable set, "greedy" for the
             most probable span first.
         scorer: Scoring function.
@@ -72,8 +67,6 @@ class SpanTablePipe(TablePipe):
         own: Dict[str, Any] = {
             "output": output,
             "threshold": threshold,
-            "label_thresholds": {},
-            "temperature": temperature,
             "overlaps": overlaps,
         }
         super().__init__(vocab, model, name, own, **shared)
@@ -86,14 +79,9 @@ class SpanTablePipe(TablePipe):
         super().configure(**values)
 
     def _rules(self, cfg: Dict[str, Any]) -> List[Rule]:
-        own = cfg["label_thresholds"]
-        known = isinstance(own, dict) and all(label in cfg["labels"] for label in own)
-        possible = known and all(is_number(v, least=0, most=1) for v in own.values())
         return [
             ("output", cfg["output"] in OUTPUTS, f"it must be one of {OUTPUTS}"),
             ("overlaps", cfg["overlaps"] in tuple(RULES), f"it must be one of {tuple(RULES)}"),
-            ("temperature", is_number(cfg["temperature"], least=1e-9), "it must be positive"),
-            ("label_thresholds", possible, "it must be a dict from labels to probabilities"),
             *super()._rules(cfg),
         ]
 
@@ -121,12 +109,6 @@ class SpanTablePipe(TablePipe):
         RETURNS: 1, or 0 if the label is already there.
         """
         return self._add_label(label)
-
-    def thresholds(self) -> numpy.ndarray:
-        """The threshold of each label.  (C,)"""
-        own = self.cfg["label_thresholds"]
-        values = [own.get(label, self.cfg["threshold"]) for label in self.labels]
-        return numpy.array(values, dtype="float32")
 
     def predict(self, docs: Iterable[Doc]) -> SpanPrediction:
         """Find spans without changing the documents."""
@@ -185,12 +167,6 @@ class SpanTablePipe(TablePipe):
                 self.add_label(span.label_)
         if not self.labels and not annotated:
             self._fail_without_gold(references, self.gold_key)
-
-    def _batch(self, docs: List[Doc], rows: Rows, gold: Optional[RowGold] = None) -> SpanBatch:
-        batch = super()._batch(docs, rows, gold)
-        # Thresholds are of calibrated scores; the head compares its own.
-        batch.thresholds = raw_thresholds(batch.thresholds, self.cfg["temperature"])
-        return batch
 
     def _read_gold(self, examples: List[Example], counts: Counter) -> List[Optional[DocGold]]:
         ids = {self.vocab.strings[label]: number for number, label in enumerate(self.labels)}

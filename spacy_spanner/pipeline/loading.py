@@ -13,7 +13,12 @@ from thinc.api import Model
 from ..errors import Errors
 
 MOST_BYTES = 16_000_000  # of stored settings; labels take most of it
-DIMS = {"width": ("nI", "nO"), "n_labels": ("nO",), "n_relations": ("nR",)}  # of sizes of a module
+DIMS = {  # of sizes of a module
+    "width": ("nI", "nO"),
+    "n_labels": ("nO",),
+    "n_relations": ("nR",),
+    "n_given": ("nG",),
+}
 SIZED = ("E", "W", "b", "G")  # weights of thinc's layers, whose axes are among their dimensions
 CHANGING = ("dropout_rate", "static_width")  # numbers of a layer that the config does not decide
 

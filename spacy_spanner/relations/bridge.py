@@ -12,8 +12,17 @@ from thinc.api import Model
 from thinc.types import Floats2d
 from torch import Tensor
 
-from ..batch import START, RelationPrediction, SpanBatch, renumber
-from ..bridge import gather, init, line_vectors, resize_output, shim_of, to_documents, train_rows
+from ..batch import START, RelationPrediction, SpanBatch
+from ..bridge import (
+    gather,
+    init,
+    line_vectors,
+    resize_output,
+    shim_of,
+    take_rows,
+    to_documents,
+    train_rows,
+)
 from ..contract import Decoded, Facts, SpanModule, Tokens
 from ..forking import forks_wait
 from ..grouping import group_rows
@@ -39,7 +48,7 @@ class Linker(Protocol):
 
     def decode(self, encoded: Tokens, thresholds: Tensor) -> Decoded: ...
 
-    def link(self, encoded: Tokens, spans: Tensor, thresholds: Tensor) -> Links: ...
+    def link(self, encoded: Tokens, ends: Tensor, thresholds: Tensor) -> Links: ...
 
 
 def relation_table_model(
@@ -50,14 +59,15 @@ def relation_table_model(
     learn_rate_scale: float,
 ) -> RelationModel:
     """The model of a relation component: tok2vec, then a head that is also a `Linker`. The maker
-    is called with width=, n_labels= (of entities) and n_relations=."""
+    is called with width=, n_labels= (of entities), n_relations= and, where entities are given,
+    n_given= (their labels)."""
     model: RelationModel = Model(
         "relation_table",
         forward,
         init=init,
         layers=[] if tok2vec is None else [tok2vec],
         shims=[ModuleShim(maker, learn_rate_scale=learn_rate_scale)],
-        dims={"nI": None, "nO": None, "nR": None},
+        dims={"nI": None, "nO": None, "nR": None, "nG": None},
         refs={"tok2vec": tok2vec},
         attrs={"max_width": facts.max_width, "needs_sentences": True},
     )
@@ -104,24 +114,17 @@ def find(
     n_labels = len(thresholds) - module.n_relations
     encoded = module.encode(tokens)
     found = module.decode(encoded, thresholds[:n_labels])
-    if batch.given is None:
-        spans = found.spans[:, :3].unique(dim=0)  # sorted; a span with two labels is linked once
-    else:
-        spans = given_spans(batch.given, len(batch.rows), rows).to(thresholds.device)
-    links = module.link(encoded, spans, thresholds[n_labels:])
+    ends = found.spans  # (N, 4)
+    if batch.given is not None:
+        given = take_rows(batch.given, rows, len(batch.rows))
+        ends = torch.from_numpy(given).to(thresholds.device)
+    links = module.link(encoded, ends, thresholds[n_labels:])
     results = []
     for table, scores in [(found.spans, found.scores), (links.relations, links.scores)]:
         on_host = table.cpu().numpy()
         numbers = rows[on_host[:, 0]]
         results += [numpy.column_stack([numbers, on_host[:, 1:]]), scores.float().cpu().numpy()]
     return tuple(results)
-
-
-def given_spans(given: numpy.ndarray, n_rows: int, rows: numpy.ndarray) -> Tensor:
-    """The given spans of these rows, renumbered from 0, sorted and each once.  (N, 3)"""
-    number = renumber(given, rows, n_rows)
-    table = numpy.column_stack([number, given[:, 1:]])[number >= 0]
-    return torch.from_numpy(numpy.unique(table, axis=0))
 
 
 def links_to_documents(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, ClassVar, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, ClassVar, Dict, Iterable, List, Optional, Set, Tuple
 
 import numpy
 from spacy.errors import Errors as SpacyErrors
@@ -14,10 +14,16 @@ from thinc.api import Model
 
 from ..batch import RelationPrediction, RowGold, Rows, SpanBatch, SpanPrediction
 from ..errors import Errors, Rule, Warnings
-from ..pipeline.base import LABELS, OUTPUTS, PROBABILITY, TablePipe, reasons_of
+from ..pipeline.base import BY_LABEL, LABELS, OUTPUTS, PROBABILITY, TablePipe, fits, reasons_of
 from ..pipeline.gold import same_tokens
-from ..pipeline.loading import are_labels
-from ..pipeline.outputs import flatten_prediction, write_ents, write_spans
+from ..pipeline.loading import are_labels, is_number
+from ..pipeline.outputs import (
+    calibrate,
+    flatten_prediction,
+    raw_thresholds,
+    write_ents,
+    write_spans,
+)
 from ..pipeline.seen import within_sentences
 from ..pipeline.sentences import marked_starts
 from ..pipeline.settings import Setting
@@ -28,6 +34,7 @@ from .gold import (
     read_relation_gold,
     relation_row_gold,
     row_entities,
+    span_table,
     write_relations,
 )
 from .records import get_relations, register_extensions
@@ -40,11 +47,16 @@ class RelationPipe(TablePipe):
     """Finds labelled relations between entities and writes them to `doc._.relations`."""
 
     model_name = "relation_table"
-    label_dims: ClassVar[Dict[str, str]] = {"labels": "nO", "relation_labels": "nR"}
+    label_dims: ClassVar[Dict[str, str]] = {
+        "labels": "nO",
+        "relation_labels": "nR",
+        "given_labels": "nG",
+    }
     new_counts = Lost
     longest_sentence = 128  # relations are looked for inside sentences
 
-    relation_threshold = Setting()
+    relation_threshold, relation_temperature = Setting(), Setting()
+    relation_label_thresholds, seen_pairs = Setting(), Setting()
 
     def __init__(
         self,
@@ -56,12 +68,14 @@ class RelationPipe(TablePipe):
         output: Optional[str] = None,
         threshold: float = 0.5,
         relation_threshold: float = 0.5,
+        relation_temperature: float = 1.0,
+        seen_pairs: bool = False,
         scorer: Optional[Callable] = score_relation_table,
         **shared: Any,
     ):
         """
         vocab: The shared vocabulary.
-        model: Made by `spacy-spanner.RelationPointer.v1`.
+        model: Made by `spacy-spanner.RelationPointer.v1` or `spacy-spanner.RelationClassifier.v1`.
         name: The component's name in the pipeline.
         entities: "predict" learns and finds entities too; "given" links those that another component
             wrote before.
@@ -69,16 +83,24 @@ class RelationPipe(TablePipe):
             where they are predicted "both". Without it "spans" if they are predicted, else "ents".
         threshold: An entity is kept if its probability is over it.
         relation_threshold: A relation is kept if its probability is over it.
+        relation_temperature: As `temperature`, of the scores of relations.
+        seen_pairs: Only relations between entities whose labels a gold relation of the same label linked
+            in training.
         scorer: Scoring function.
         shared: Settings that all components have. Both ends of a relation must be in one row, see
             `window`.
         """
         own: Dict[str, Any] = {
             "relation_labels": [],
+            "given_labels": [],  # of the entities in training, where others find them
+            "label_pairs": [],  # labels of head, relation and tail of the gold relations
             "entities": entities,
             "output": output,
             "threshold": threshold,
             "relation_threshold": relation_threshold,
+            "relation_label_thresholds": {},
+            "relation_temperature": relation_temperature,
+            "seen_pairs": seen_pairs,
         }
         super().__init__(vocab, model, name, own, **shared)
         self.scorer = scorer
@@ -92,12 +114,21 @@ class RelationPipe(TablePipe):
         super().configure(**values)
 
     def _rules(self, cfg: Dict[str, Any]) -> List[Rule]:
+        of_labels, warmth = cfg["relation_label_thresholds"], cfg["relation_temperature"]
         outputs = OUTPUTS if cfg["entities"] == "predict" else ("spans", "ents")
         return [
             ("entities", cfg["entities"] in ENTITIES, f"it must be one of {ENTITIES}"),
             ("output", cfg["output"] in outputs, f"it must be one of {outputs}"),
             ("relation_labels", are_labels(cfg["relation_labels"]), LABELS),
+            ("given_labels", are_labels(cfg["given_labels"]), LABELS),
+            (
+                "label_pairs",
+                are_label_pairs(cfg["label_pairs"]),
+                "it must be a list of three labels each",
+            ),
             ("relation_threshold", 0 <= cfg["relation_threshold"] <= 1, PROBABILITY),
+            ("relation_label_thresholds", fits(of_labels, cfg["relation_labels"]), BY_LABEL),
+            ("relation_temperature", is_number(warmth, least=1e-9), "it must be positive"),
             *super()._rules(cfg),
         ]
 
@@ -108,7 +139,8 @@ class RelationPipe(TablePipe):
     @property
     def label_data(self) -> Dict[str, List[str]]:
         """What `spacy init labels` stores and `initialize(labels=)` takes."""
-        return {"entities": list(self.labels), "relations": list(self.relation_labels)}
+        own = {"entities": list(self.labels), "relations": list(self.relation_labels)}
+        return own if self.predicts_entities else {**own, "given": list(self.cfg["given_labels"])}
 
     @property
     def predicts_entities(self) -> bool:
@@ -150,12 +182,17 @@ class RelationPipe(TablePipe):
         batch = self._prediction_batch(docs)
         if not self.predicts_entities:
             given = [entities_of(doc, self.entities_key) for doc in docs]
-            batch.given = row_entities(given, batch.rows)
+            tables = [span_table(spans or [], self._given_ids()) for spans in given]
+            batch.given = row_entities(tables, batch.rows)
             if all(spans is None for spans in given):
                 key = self.entities_key
                 source = "`doc.ents`" if key is None else f"`doc.spans[{key!r}]`"
                 self._warn("given", Warnings.SW04.format(name=self.name, source=source))
-        return self.model.predict(batch)
+        found = self.model.predict(batch)
+        scores = calibrate(found.entities.scores, self.cfg["temperature"])
+        entities = SpanPrediction(found.entities.spans, scores)
+        scores = calibrate(found.scores, self.cfg["relation_temperature"])
+        return RelationPrediction(entities, found.relations, scores)
 
     def set_annotations(self, docs: Iterable[Doc], prediction: RelationPrediction) -> None:
         """Write what `predict` found, also where it found nothing."""
@@ -165,10 +202,11 @@ class RelationPipe(TablePipe):
         if self.writes_spans:
             write_spans(docs, entities, labels, self.cfg["spans_key"])
         if self.writes_ents:
-            thresholds = self.thresholds()[: len(labels)]
-            flat = flatten_prediction(entities, thresholds, "best")
+            flat = flatten_prediction(entities, self.thresholds(), "best")
             write_ents(docs, flat, labels, self.cfg["ents_key"])
-        write_relations(docs, prediction, self.relation_labels, self.entities_key)
+        allowed = {(h, r, t) for h, r, t in self.cfg["label_pairs"]}
+        key, only = self.entities_key, allowed if self.cfg["seen_pairs"] else None
+        write_relations(docs, prediction, self.relation_labels, key, only)
 
     def initialize(
         self,
@@ -179,7 +217,8 @@ class RelationPipe(TablePipe):
     ) -> None:
         """Collect the labels, look at all gold once, and build the model.
 
-        labels: Lists of labels under "entities" and "relations", instead of collecting them.
+        labels: Lists of labels under "entities" and "relations" and, where entities are given, their
+            labels under "given", instead of collecting them.
         """
         validate_get_examples(get_examples, "RelationPipe.initialize")
         if labels is None:
@@ -189,31 +228,44 @@ class RelationPipe(TablePipe):
                 self.add_label(label)
             for label in labels.get("relations", []):
                 self.add_relation_label(label)
+            self.cfg["given_labels"] = list(labels.get("given", []))
         if not self.relation_labels or (self.predicts_entities and not self.labels):
             raise ValueError(SpacyErrors.E143.format(name=self.name))
         dims = {"nO": len(self.labels), "nR": len(self.relation_labels)}
+        if not self.predicts_entities:
+            dims["nG"] = len(self.cfg["given_labels"])
         self._build_model(get_examples, nlp, **dims)
 
     def _collect_labels(self, examples: Iterable[Example]) -> None:
+        given: Set[str] = set()
         references = []
         for example in examples:
             reference = example.reference
             references.append(reference)
             for relation in get_relations(reference) or []:
                 self.add_relation_label(relation.label)
-            if self.predicts_entities:
-                for span in entities_of(reference, self.entities_key) or []:
+                given.update((relation.head_label, relation.tail_label))
+            for span in entities_of(reference, self.entities_key) or []:
+                given.add(span.label_)
+                if self.predicts_entities:
                     self.add_label(span.label_)
+        if not self.predicts_entities:
+            self.cfg["given_labels"] = sorted(given - {""})
         if not self.relation_labels:
             raise ValueError(Errors.S011.format(name=self.name))
         if self.predicts_entities and not self.labels:
             self._fail_without_gold(references, self.entities_key)
 
-    def thresholds(self) -> numpy.ndarray:
-        """The thresholds of the entity labels, then those of the relation labels.  (C + R,)"""
-        values = [self.cfg["threshold"]] * len(self.labels)
-        values += [self.cfg["relation_threshold"]] * len(self.relation_labels)
+    def relation_thresholds(self) -> numpy.ndarray:
+        """The threshold of each relation label.  (R,)"""
+        own, common = self.cfg["relation_label_thresholds"], self.cfg["relation_threshold"]
+        values = [own.get(label, common) for label in self.relation_labels]
         return numpy.array(values, dtype="float32")
+
+    def head_thresholds(self) -> numpy.ndarray:
+        """Those of the entity labels, then those of the relation labels.  (C + R,)"""
+        of_relations = raw_thresholds(self.relation_thresholds(), self.cfg["relation_temperature"])
+        return numpy.concatenate([super().head_thresholds(), of_relations])
 
     def _batch(self, docs: List[Doc], rows: Rows, gold: Optional[RowGold] = None) -> SpanBatch:
         if not within_sentences(self.cfg["seen"]):
@@ -230,7 +282,19 @@ class RelationPipe(TablePipe):
             for eg in examples
         ]
 
+    def _given_ids(self) -> Dict[str, int]:
+        return {label: number for number, label in enumerate(self.cfg["given_labels"])}
+
+    def _remember_pairs(self, examples: List[Example]) -> None:
+        """Keep which labels the gold relations link."""
+        stored = [relation for eg in examples for relation in get_relations(eg.reference) or []]
+        known = {tuple(pair) for pair in self.cfg["label_pairs"]}
+        found = {(r.head_label, r.label, r.tail_label) for r in stored}
+        if not found <= known:
+            self.cfg["label_pairs"] = sorted(map(list, found | known))
+
     def _read_gold(self, examples: List[Example], counts: Lost) -> List[Optional[RelationGold]]:
+        self._remember_pairs(examples)
         numbers = {self.vocab.strings[label]: number for number, label in enumerate(self.labels)}
         return [
             read_relation_gold(
@@ -238,6 +302,7 @@ class RelationPipe(TablePipe):
                 spans_key=self.entities_key,
                 label_ids=numbers if self.predicts_entities else None,
                 relation_ids={label: i for i, label in enumerate(self.relation_labels)},
+                given_ids=self._given_ids(),
                 counts=counts,
             )
             for example in examples
@@ -255,3 +320,11 @@ class RelationPipe(TablePipe):
             values = {"lost": sum(reasons.values()), "total": total, "reasons": told}
             if reasons:
                 self._warn(message, message.format(name=self.name, **values))
+
+
+def are_label_pairs(value: Any) -> bool:
+    """Whether it is a list of the labels of a head, a relation and a tail each."""
+    return isinstance(value, list) and all(
+        isinstance(own, list) and len(own) == 3 and all(isinstance(label, str) for label in own)
+        for own in value
+    )

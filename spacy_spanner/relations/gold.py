@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 import numpy
 from spacy.tokens import Doc, Span
@@ -29,6 +29,8 @@ from .records import StoredRelation, get_relations, set_relations
 APART = "with ends too far apart for one row (see `window` and `overlap`)"
 NO_ENTITY = "with an end that is no gold entity"
 
+LabelPair = Tuple[str, str, str]  # labels of head, relation and tail
+
 
 @dataclass
 class Lost:
@@ -44,6 +46,7 @@ class RelationGold:
 
     entities: DocGold
     relations: numpy.ndarray  # (m, 5) int64: head start, head end, tail start, tail end, label
+    ends: numpy.ndarray  # (n, 3) int64: start, end, label (-1: unknown) of spans that may be linked
 
 
 def read_relation_gold(
@@ -52,6 +55,7 @@ def read_relation_gold(
     spans_key: Optional[str],
     label_ids: Optional[Dict[int, int]],
     relation_ids: Dict[str, int],
+    given_ids: Dict[str, int],
     counts: Lost,
 ) -> Optional[RelationGold]:
     """The gold of one example.
@@ -59,6 +63,7 @@ def read_relation_gold(
     spans_key: Span group of the gold entities; None where they are `reference.ents`.
     label_ids: From an entity label's hash to its number; None where entities are not learned.
     relation_ids: From a relation label to its number.
+    given_ids: From a label of given entities to its number.
     RETURNS: None if the example has no annotation of relations, or of the entities to be learned.
     """
     stored = get_relations(example.reference)
@@ -94,7 +99,34 @@ def read_relation_gold(
         counts.relations[NO_ENTITY] += sum(not {r[:2], r[2:4]} <= spans for r in table)
     if not known.all():
         entities.known = known if entities.known is None else known & entities.known
-    return RelationGold(entities, numpy.array(sorted(table), dtype="int64").reshape(-1, 5))
+    relations = numpy.array(sorted(table), dtype="int64").reshape(-1, 5)
+    ends = [entities.spans, unlabelled(relations[:, :2]), unlabelled(relations[:, 2:4])]
+    if label_ids is None:
+        ends.append(given_entities(example, spans_key, given_ids))
+    return RelationGold(entities, relations, numpy.concatenate(ends))
+
+
+def unlabelled(spans: numpy.ndarray) -> numpy.ndarray:
+    """Spans (n, 2) with a label that is not known.  (n, 3)"""
+    return numpy.pad(spans, ((0, 0), (0, 1)), constant_values=-1)
+
+
+def given_entities(
+    example: Example, spans_key: Optional[str], label_ids: Dict[str, int]
+) -> numpy.ndarray:
+    """The entities between which links are learned where others find them: those that are there,
+    as a component before this one annotates in training, otherwise the gold entities.  (n, 3)"""
+    spans = entities_of(example.predicted, spans_key)
+    if spans is None:
+        gold = entities_of(example.reference, spans_key) or []
+        spans = example.get_aligned_spans_y2x(gold, allow_overlap=True)
+    return span_table(spans, label_ids)
+
+
+def span_table(spans: Sequence[Span], label_ids: Dict[str, int]) -> numpy.ndarray:
+    """Start, end and number of the label of spans, -1 for other labels.  (n, 3)"""
+    rows = [(span.start, span.end, label_ids.get(span.label_, -1)) for span in spans]
+    return numpy.array(rows, dtype="int64").reshape(-1, 3)
 
 
 def align(
@@ -123,6 +155,7 @@ def relation_row_gold(
     entities = [None if gold is None else gold.entities for gold in golds]
     gold = row_gold(entities, rows, flat=False, max_width=max_width, counts=counts.spans)
     gold.relations = row_relations(golds, rows, counts.relations)
+    gold.ends = row_entities([None if own is None else own.ends for own in golds], rows)
     return gold
 
 
@@ -156,17 +189,14 @@ def entities_of(doc: Doc, spans_key: Optional[str]) -> Optional[List[Span]]:
     return [spans[i] for i in numpy.argsort(-numpy.asarray(scores), kind="stable")]
 
 
-def row_entities(entities: Sequence[Optional[List[Span]]], rows: Rows) -> numpy.ndarray:
-    """The spans that rows hold: row, start, end.  (N, 3)"""
-    tables = [
-        numpy.array([(s.start, s.end, 0) for s in spans or []], dtype="int64").reshape(-1, 3)
-        for spans in entities
-    ]
-    start, end, _ = on_line(tables, rows, n_ends=2).T
+def row_entities(tables: Sequence[Optional[numpy.ndarray]], rows: Rows) -> numpy.ndarray:
+    """The spans of documents (n, 3) that rows hold: row, start, end, label.  (N, 4)"""
+    start, end, label = on_line(tables, rows, n_ends=2).T
     number, which = touching(start, end, rows.table)
     first = rows.table[number, START]
     inside = (start[which] >= first) & (end[which] <= rows.table[number, END])
-    return numpy.column_stack([number, start[which] - first, end[which] - first])[inside]
+    held = [number, start[which] - first, end[which] - first, label[which]]
+    return numpy.column_stack(held)[inside]
 
 
 def write_relations(
@@ -174,9 +204,12 @@ def write_relations(
     prediction: RelationPrediction,
     labels: Sequence[str],
     spans_key: Optional[str],
+    allowed: Optional[Set[LabelPair]] = None,
 ) -> None:
     """Set the relations of each document between entities that it has, also where there are none.
-    A span with more than one label takes part under the most probable of them."""
+    A span with more than one label takes part under the most probable of them.
+
+    allowed: Relations between entities of other labels are left out; None for none."""
     table = prediction.relations
     bounds = numpy.searchsorted(table[:, 0], numpy.arange(len(docs) + 1)).tolist()
     rows, scores = table[:, 1:].tolist(), prediction.scores.tolist()
@@ -188,7 +221,9 @@ def write_relations(
         for i in range(bounds[number], bounds[number + 1]):
             *ends, label = rows[i]
             head, tail = tuple(ends[:2]), tuple(ends[2:])
-            if head in names and tail in names:
+            if head not in names or tail not in names:
+                continue
+            if allowed is None or (names[head], labels[label], names[tail]) in allowed:
                 ends_and_names = (*head, names[head], *tail, names[tail])
                 found.append(StoredRelation(*ends_and_names, labels[label], scores[i]))
         set_relations(doc, found)

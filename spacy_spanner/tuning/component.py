@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.util import minibatch
 
-from ..batch import SpanPrediction
+from ..batch import RelationPrediction, SpanPrediction
 from ..corpus.docs import scored_spans
 from ..corpus.pairs import DocPair
 from ..errors import Errors
+from ..pipeline.base import TablePipe
 from ..pipeline.component import SpanTablePipe
 from ..pipeline.outputs import raw_thresholds
 from .thresholds import DIGITS, Candidates, ThresholdSetting, tune
@@ -21,9 +22,17 @@ from .thresholds import DIGITS, Candidates, ThresholdSetting, tune
 FLOOR = 0.005  # the lowest threshold that is tried
 
 
-def find_pipe(nlp: Language, name: Optional[str]) -> Tuple[str, SpanTablePipe]:
+class Fit(NamedTuple):
+    """The current and the best setting, and what they are from."""
+
+    candidates: Candidates
+    now: ThresholdSetting
+    best: ThresholdSetting
+
+
+def find_pipe(nlp: Language, name: Optional[str]) -> Tuple[str, TablePipe]:
     """The component with this name, or the only one of ours."""
-    ours = {key: pipe for key, pipe in nlp.pipeline if isinstance(pipe, SpanTablePipe)}
+    ours = {key: pipe for key, pipe in nlp.pipeline if isinstance(pipe, TablePipe)}
     if name is None and len(ours) == 1:
         return next(iter(ours.items()))
     if name not in ours:
@@ -31,17 +40,29 @@ def find_pipe(nlp: Language, name: Optional[str]) -> Tuple[str, SpanTablePipe]:
     return name, ours[name]
 
 
-def fit_setting(
+def fit_settings(
     nlp: Language, name: str, pairs: Iterable[DocPair], **options: Any
-) -> Tuple[Candidates, List[ThresholdSetting]]:
-    """The current and the best setting of a component on these documents, and what they are from.
+) -> Dict[str, Fit]:
+    """What fits a component on these documents, by the prefix of its settings: "" for those of spans,
+    "relation_" for those of relations.
 
     options: Those of `tune`.
     """
     _, pipe = find_pipe(nlp, name)
+    if isinstance(pipe, SpanTablePipe):
+        return {"": fit_spans(nlp, name, pipe, pairs, **options)}
+    from .relations import fit_relations
+
+    return fit_relations(nlp, name, pipe, list(pairs), **options)
+
+
+def fit_spans(
+    nlp: Language, name: str, pipe: TablePipe, pairs: Iterable[DocPair], **options: Any
+) -> Fit:
+    """The thresholds of spans of a component of either kind."""
     candidates = collect_candidates(nlp, name, pairs)
     current = {key: pipe.cfg[key] for key in ("threshold", "temperature")}
-    return candidates, tune(candidates, pipe.thresholds(), **current, **options)
+    return Fit(candidates, *tune(candidates, pipe.thresholds(), **current, **options))
 
 
 def collect_candidates(nlp: Language, name: str, pairs: Iterable[DocPair]) -> Candidates:
@@ -50,7 +71,7 @@ def collect_candidates(nlp: Language, name: str, pairs: Iterable[DocPair]) -> Ca
     pairs: Documents without predictions, each with its gold; those without gold are left out.
     """
     _, pipe = find_pipe(nlp, name)
-    key, kind = pipe.cfg["spans_key"], "ents" if pipe.gold_key is None else "spans"
+    key, kind = pipe.cfg["spans_key"], "ents" if pipe.cfg["output"] == "ents" else "spans"
     golds: List[dict] = []
     docs: List[Doc] = []
     for doc, gold in pairs:
@@ -75,15 +96,17 @@ def collect_candidates(nlp: Language, name: str, pairs: Iterable[DocPair]) -> Ca
         numpy.array([counts[label] for label in pipe.labels], dtype="int64"),
         sum(counts.values()),
         floor,
-        pipe.cfg["overlaps"] if pipe.cfg["output"] == "ents" else None,
+        pipe.cfg.get("overlaps", "best") if pipe.cfg["output"] == "ents" else None,
     )
 
 
-def predict_all(pipe: SpanTablePipe, docs: Iterable[Doc], *, size: int) -> SpanPrediction:
+def predict_all(pipe: TablePipe, docs: Iterable[Doc], *, size: int) -> SpanPrediction:
     """One table for the documents of all batches."""
     spans, scores, first = [numpy.zeros((0, 4), "int64")], [numpy.zeros(0, "float32")], 0
     for batch in minibatch(docs, size):
         found = pipe.predict(batch)
+        if isinstance(found, RelationPrediction):
+            found = found.entities
         spans.append(found.spans + numpy.array([first, 0, 0, 0]))
         scores.append(found.scores)
         first += len(batch)
@@ -91,16 +114,27 @@ def predict_all(pipe: SpanTablePipe, docs: Iterable[Doc], *, size: int) -> SpanP
 
 
 @contextmanager
-def lowered_threshold(pipe: SpanTablePipe) -> Iterator[float]:
-    """The component without calibration and with one threshold no higher than any it has."""
-    cfg = dict(pipe.cfg)
-    raw = raw_thresholds(pipe.thresholds(), cfg["temperature"])
+def lowered_threshold(pipe: TablePipe) -> Iterator[float]:
+    """The component without calibration and with one threshold no higher than any it has; it finds
+    no relations."""
+    raw = raw_thresholds(pipe.thresholds(), pipe.cfg["temperature"])
     floor = min(FLOOR, float(raw.min(initial=FLOOR)))
-    pipe.cfg.update(threshold=floor, label_thresholds={}, temperature=1.0)
-    try:
+    values: Dict[str, Any] = {"threshold": floor, "label_thresholds": {}, "temperature": 1.0}
+    if "relation_threshold" in pipe.cfg:
+        values.update(relation_threshold=1.0, relation_label_thresholds={})
+    with changed_settings(pipe, values):
         yield floor
+
+
+@contextmanager
+def changed_settings(pipe: TablePipe, values: Dict[str, Any]) -> Iterator[None]:
+    """The component with other settings for a while."""
+    before = {key: pipe.cfg[key] for key in values}
+    pipe.cfg.update(values)
+    try:
+        yield
     finally:
-        pipe.cfg.update(cfg)
+        pipe.cfg.update(before)
 
 
 @contextmanager
@@ -111,15 +145,27 @@ def only_before(nlp: Language, name: str) -> Iterator[None]:
         yield
 
 
-def write_setting(nlp: Language, name: str, setting: ThresholdSetting) -> None:
+def settings_for(pipe: TablePipe, setting: ThresholdSetting, prefix: str = "") -> Dict[str, Any]:
+    """The settings of a component, with the prefix of those of spans or of relations."""
+    labels = pipe.cfg[f"{prefix}labels"]
+    own = {
+        label: round(float(value), DIGITS)
+        for label, value in zip(labels, setting.thresholds, strict=True)
+        if abs(value - setting.threshold) > 1e-7
+    }
+    values = {
+        "threshold": setting.threshold,
+        "temperature": setting.temperature,
+        "label_thresholds": own,
+    }
+    return {prefix + key: value for key, value in values.items()}
+
+
+def write_setting(nlp: Language, name: str, setting: ThresholdSetting, prefix: str = "") -> None:
     """Change a component and its config. The thresholds of labels are kept in the component's own
     data, since labels may have characters that a config file cannot hold."""
     _, pipe = find_pipe(nlp, name)
-    own = {
-        label: round(float(value), DIGITS)
-        for label, value in zip(pipe.labels, setting.thresholds, strict=True)
-        if abs(value - setting.threshold) > 1e-7
-    }
-    values = {"threshold": setting.threshold, "temperature": setting.temperature}
-    pipe.configure(**values, label_thresholds=own)
+    values = settings_for(pipe, setting, prefix)
+    pipe.configure(**values)
+    del values[f"{prefix}label_thresholds"]
     nlp.get_pipe_config(name).update(values)

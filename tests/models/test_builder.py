@@ -10,7 +10,7 @@ from thinc.api import ConfigValidationError
 from ..systems import SYSTEMS
 from ..test_package import entry_points
 
-SIZES = {"self", "width", "n_labels", "n_relations"}
+SIZES = {"self", "width", "n_labels", "n_relations", "n_given"}
 ARCHITECTURES = [
     name
     for group, name in entry_points()

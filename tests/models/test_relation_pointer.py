@@ -3,6 +3,7 @@
 import math
 from itertools import product
 
+import numpy
 import pytest
 import torch
 
@@ -39,6 +40,9 @@ def make(*, n_labels=C, dtype=torch.float32, **options):
 def make_relation_gold(relations=RELATIONS, spans=SPANS, known=None):
     gold = make_gold(spans, known=known)
     gold.relations = torch.tensor(relations, dtype=torch.int64).reshape(-1, 6)
+    ends = {(*r[:3], -1) for r in relations} | {(r[0], *r[3:5], -1) for r in relations}
+    ends = sorted({tuple(span) for span in spans} | ends)
+    gold.ends = numpy.array(ends, dtype="int64").reshape(-1, 4)
     return gold
 
 
@@ -105,6 +109,38 @@ def test_triples_equal_a_slow_loop(spans):
     assert [t[:6] for t in got] == [t[:6] for t in slow]
     assert [t[6] for t in got] == pytest.approx([t[6] for t in slow], abs=1e-5)
     assert len(spans) < 5 or 0 < len(got) < R * len(spans) ** 2
+
+
+@pytest.mark.parametrize("n_given", [0, C])
+def test_labels_of_the_ends_are_features_of_links(n_given):
+    """As if the vectors of labels were added to those of the tokens where spans begin, or end."""
+    n_labels = 0 if n_given else C
+    options = {"n_labels": n_labels, "n_given": n_given, "hidden_width": HEAD}
+    module, tokens = make(**options, label_features=True), make_tokens(LENGTHS, D)
+    spans = [span[:3] for span in SPANS] + [(3, 0, 1)]
+    ends = torch.tensor([*SPANS, SPANS[0], (3, 0, 1, -1)])
+    hidden = module.hidden(tokens.x)
+    first, last = hidden.clone(), hidden.clone()
+    for row, start, end, label in SPANS:
+        first[row, start] += module.end_labels.vectors[label]
+        last[row, end - 1] += module.end_labels.vectors[label]
+    slow = []
+    for (row, *head), (other, *tail), label in product(set(spans), set(spans), range(R)):
+        if row == other:
+            start = slow_link(module.starts, first[row], label, head[0], tail[0])
+            end = slow_link(module.ends, last[row], label, head[1] - 1, tail[1] - 1)
+            score = torch.sigmoid(torch.tensor(min(start, end))).item()
+            slow += [(row, *head, *tail, label, score)] if score > THRESHOLDS[label] else []
+    got = triples(module.eval().link(tokens, ends, THRESHOLDS))
+    assert [t[:6] for t in got] == [t[:6] for t in sorted(slow)] and got
+    assert [t[6] for t in got] == pytest.approx([t[6] for t in sorted(slow)], abs=1e-5)
+    gold = make_relation_gold(spans=SPANS)
+    starts = {(r[0], r[5], r[1], r[3]) for r in RELATIONS}
+    finishes = {(r[0], r[5], r[2] - 1, r[4] - 1) for r in RELATIONS}
+    pairs = tokens.mask[:, :, None] & tokens.mask[:, None, :]
+    expected = slow_loss(module.starts(first), pairs, starts, sum_labels=True)
+    expected += slow_loss(module.ends(last), pairs, finishes, sum_labels=True)
+    assert module.link_loss(tokens, gold).item() == pytest.approx(expected, abs=1e-4)
 
 
 def test_threshold_of_a_relation_is_one_of_its_score():
@@ -279,13 +315,14 @@ def test_gradient_by_finite_differences(options):
 @pytest.mark.parametrize("known", [None, torch.ones((4, 5), dtype=torch.bool)])
 def test_loss_on_meta(relations, known):
     meta = torch.device("meta")
-    module, tokens = make().to(meta), make_tokens(LENGTHS, D)
+    module, tokens = make(label_features=True).to(meta), make_tokens(LENGTHS, D)
     gold = make_relation_gold(relations, known=known)
     on_meta = Gold(
         gold.spans.to(meta),
         gold.n_outer,
         None if known is None else known.to(meta),
         gold.relations.to(meta),
+        gold.ends,
     )
     x = tokens.x.to(meta).requires_grad_(True)
     module(Tokens(x, tokens.mask.to(meta), tokens.lengths), on_meta).backward()

@@ -11,6 +11,11 @@ from spacy_spanner.relations import Relation, get_relations, register_extensions
 from ..systems import TOK2VEC
 
 NAME = "global_pointer_relations"
+# From the architecture to settings that make it learn four sentences in seconds.
+ARCHITECTURES = {
+    "RelationPointer": {"head_size": 16},
+    "RelationClassifier": {"head_size": 16, "hidden_width": 16, "dropout": 0.0},
+}
 # Text, entities, and relations between them by number.
 DATA = [
     (
@@ -55,11 +60,14 @@ def make_examples(nlp, data=DATA):
     return examples
 
 
-def make_nlp(*, name=None, nlp=None, tok2vec=None, **settings):
+def make_nlp(
+    *, architecture="RelationPointer", model=None, name=None, nlp=None, tok2vec=None, **settings
+):
     fix_random_seed(0)
     torch.manual_seed(0)
     nlp = nlp or spacy.blank("en")
-    model = {"head_size": 16, "tok2vec": tok2vec or TOK2VEC}
+    model = {**ARCHITECTURES[architecture], **(model or {}), "tok2vec": tok2vec or TOK2VEC}
+    model["@architectures"] = f"spacy-spanner.{architecture}.v1"
     # Few sentences are learned by heart in fewer steps one by one.
     nlp.add_pipe(NAME, name=name, config={"model": model, "join_training": 0.0, **settings})
     return nlp

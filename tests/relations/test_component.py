@@ -27,17 +27,17 @@ from .examples import (
 
 
 @pytest.fixture(scope="module")
-def nlp():
-    nlp = make_nlp()
+def nlp(architecture):
+    nlp = make_nlp(architecture=architecture)
     return train(nlp, make_examples(nlp))
 
 
 @pytest.fixture(scope="module")
-def after_ruler():
+def after_ruler(architecture):
     """Entities by hand-written patterns, relations by one more `add_pipe`."""
     nlp = spacy.blank("en")
     ruler = nlp.add_pipe("entity_ruler")
-    make_nlp(nlp=nlp, entities="given")
+    make_nlp(architecture=architecture, nlp=nlp, entities="given")
     train(nlp, make_examples(nlp, FLAT))
     patterns = {text[a:b]: label for text, spans, _ in FLAT for a, b, label in spans}
     ruler.add_patterns([{"label": label, "pattern": words} for words, label in patterns.items()])
@@ -95,25 +95,63 @@ def test_relations_follow_the_given_entities(after_ruler):
     }
 
 
-def test_given_entities_may_come_from_spacys_own_ner():
+def test_given_entities_may_come_from_spacys_own_ner(architecture):
     nlp = spacy.blank("en")
     ner_model = {"@architectures": "spacy.TransitionBasedParser.v2", "state_type": "ner"}
     ner_model |= {"extra_state_tokens": False, "hidden_width": 16, "maxout_pieces": 2}
     nlp.add_pipe("ner", config={"model": {**ner_model, "use_upper": True, "tok2vec": TOK2VEC}})
-    make_nlp(nlp=nlp, entities="given")
+    make_nlp(architecture=architecture, nlp=nlp, entities="given")
     train(nlp, make_examples(nlp, FLAT), steps=40)
     scores = nlp.evaluate(make_examples(nlp, FLAT))
     assert scores["ents_f"] == 1 and scores["rel_f"] == 1
 
 
-def test_given_entities_from_a_span_group():
-    nlp = make_nlp(entities="given", output="spans", spans_key="mine")
+def test_given_entities_from_a_span_group(architecture):
+    nlp = make_nlp(architecture=architecture, entities="given", output="spans", spans_key="mine")
     train(nlp, make_examples(nlp), steps=60)
     pipe = nlp.get_pipe(NAME)
     doc = make_examples(nlp)[0].reference
     doc.spans["mine"] = doc.spans["sc"]
     gold = sorted(r[:7] for r in get_relations(doc))
     assert sorted(found(pipe(doc))[0]) == gold
+
+
+def test_labels_of_given_entities_may_be_features(after_ruler, architecture):
+    nlp = make_nlp(
+        architecture=architecture,
+        model={"label_features": True},
+        **{"entities": "given", "output": "spans", "seen_pairs": True},
+    )
+    train(nlp, make_examples(nlp))
+    pipe = nlp.get_pipe(NAME)
+    assert pipe.label_data["given"] == ["LOC", "ORG", "PER"]
+    again = spacy.util.load_model_from_config(nlp.config).from_bytes(nlp.to_bytes()).get_pipe(NAME)
+    for example in make_examples(nlp):
+        doc = example.reference
+        gold = sorted(r[:7] for r in get_relations(doc))
+        assert sorted(found(pipe(doc))[0]) == gold == sorted(found(again(doc))[0])
+        if gold:  # a label that was not there in training
+            doc.spans["sc"] = [Span(doc, s.start, s.end, "NEW") for s in doc.spans["sc"]]
+            assert get_relations(pipe(doc)) == []
+            pipe.seen_pairs = False
+            assert all(r.head_label == "NEW" for r in get_relations(pipe(doc)))
+            pipe.seen_pairs = True
+
+
+def test_only_pairs_of_labels_seen_in_training(nlp):
+    pipe = nlp.get_pipe(NAME)
+    before = found(nlp(TEXTS[0]))[0]
+    pairs = list(pipe.cfg["label_pairs"])
+    assert ["PER", "left", "ORG"] in pairs and ["PER", "in", "LOC"] in pairs
+    try:
+        pipe.seen_pairs = True
+        assert found(nlp(TEXTS[0]))[0] == before
+        pipe.cfg["label_pairs"] = [["PER", "left", "ORG"]]
+        assert {r[6] for r in found(nlp(TEXTS[0]))[0]} == {"left"}
+        nlp.get_pipe(NAME)._remember_pairs(make_examples(nlp))
+        assert pipe.cfg["label_pairs"] == pairs
+    finally:
+        pipe.configure(seen_pairs=False, label_pairs=pairs)
 
 
 def test_warns_once_if_nobody_gives_entities(after_ruler):
@@ -126,8 +164,8 @@ def test_warns_once_if_nobody_gives_entities(after_ruler):
 
 
 @pytest.mark.parametrize("output", ["spans", "ents", "both"])
-def test_output_decides_where_entities_are(output):
-    nlp = make_nlp(output=output, spans_key="mine", ents_key="flat")
+def test_output_decides_where_entities_are(output, architecture):
+    nlp = make_nlp(architecture=architecture, output=output, spans_key="mine", ents_key="flat")
     examples = make_examples(nlp, FLAT)
     for example in examples:
         example.reference.spans["mine"] = example.reference.spans["sc"]
@@ -158,7 +196,7 @@ def test_relations_of_dropped_entities_are_dropped(nlp):
 
 
 @pytest.mark.parametrize("mode", ["nlp", "after_ruler"])
-def test_batch_order_and_processes_do_not_matter(mode, request):
+def test_batch_order_and_processes_do_not_matter(mode, architecture, request):
     nlp = request.getfixturevalue(mode)
     texts = [*TEXTS, "", "  ", "Lind", "Torvik " * 40]
     alone = predictions(nlp, texts)
@@ -171,7 +209,7 @@ def test_batch_order_and_processes_do_not_matter(mode, request):
 
 
 @pytest.mark.parametrize("mode", ["nlp", "after_ruler"])
-def test_stored_pipelines_find_the_same(mode, request, tmp_path):
+def test_stored_pipelines_find_the_same(mode, architecture, request, tmp_path):
     nlp = request.getfixturevalue(mode)
     before = predictions(nlp)
     nlp.to_disk(tmp_path / "model")
@@ -192,11 +230,11 @@ def test_results_survive_a_docbin(nlp):
     assert found(again) == found(doc) and found(doc)[0]
 
 
-def test_listener_learns_too():
+def test_listener_learns_too(architecture):
     nlp = spacy.blank("en")
     nlp.add_pipe("tok2vec", config={"model": TOK2VEC})
     listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": 32, "upstream": "*"}
-    make_nlp(nlp=nlp, tok2vec=listener)
+    make_nlp(architecture=architecture, nlp=nlp, tok2vec=listener)
     train(nlp, make_examples(nlp), steps=150)
     before = predictions(nlp)
     assert [sorted(r) for r, _ in before] == expected(nlp, DATA)

@@ -6,7 +6,7 @@ from spacy.tokens import DocBin
 
 from spacy_spanner.callbacks import make_fit_thresholds
 from spacy_spanner.corpus.pairs import unpredicted_pairs
-from spacy_spanner.tuning.component import fit_setting
+from spacy_spanner.tuning.component import fit_settings
 
 from ..systems import make_examples, make_nlp, train
 
@@ -26,7 +26,7 @@ def test_what_is_saved_is_fitted(tmp_path):
     pipe = nlp.get_pipe("global_pointer")
     before = dict(pipe.cfg)
     pairs = unpredicted_pairs(nlp, [str(path)])
-    _, (now, best) = fit_setting(nlp, "global_pointer", pairs, fit=True)
+    _, now, best = fit_settings(nlp, "global_pointer", pairs, fit=True)[""]
     assert best.counts.f_score >= now.counts.f_score and best.temperature != now.temperature
     saved = make_fit_thresholds()(nlp)
     assert isinstance(saved, type(nlp)) and saved.get_pipe("global_pointer").model is pipe.model

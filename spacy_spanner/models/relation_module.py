@@ -1,0 +1,76 @@
+"""What heads of relations share: the pointer that finds entities, and the sum of both losses."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Optional
+
+from torch import Tensor
+
+from ..contract import Decoded, Facts, Gold, SpanModule, Tokens, empty_decoded
+from ..dropout import Dropout
+from ..relations.bridge import Links
+from .global_pointer import GlobalPointer
+from .pointer_scorers import check_pointer
+
+
+class RelationModule(SpanModule):
+    """Finds entities by an Efficient Global Pointer; a subclass links them. Without entity labels
+    there is no entity head, and the spans to link must be given."""
+
+    def __init__(
+        self,
+        *,
+        width: int,
+        n_labels: int,
+        n_relations: int,
+        n_given: int,
+        dropout: float,
+        sum_labels: bool,
+        **pointer: Any,
+    ):
+        """
+        n_given: Labels of given entities.
+        pointer: Options of the entity head.
+        """
+        super().__init__(width=width, n_labels=n_labels)
+        self.n_relations, self.sum_labels = n_relations, sum_labels
+        self.n_end_labels = n_labels + n_given  # one of the two is 0
+        self.dropout = Dropout(dropout)
+        self.entities: Optional[GlobalPointer] = None
+        if n_labels:
+            self.entities = GlobalPointer(width=width, n_labels=n_labels, efficient=True, **pointer)
+
+    @classmethod
+    def facts(cls, options: Mapping[str, Any]) -> Facts:
+        check_pointer(cls.__name__, options)
+        return Facts(max_width=options["max_width"])
+
+    def encode(self, tokens: Tokens) -> Tokens:
+        return tokens.with_states(self.dropout(tokens.x))
+
+    def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
+        """The loss of the links, and that of the entities where these are learned."""
+        loss = self.link_loss(encoded, gold)
+        if self.entities is None:
+            return loss
+        share = self.n_labels if self.sum_labels else 1  # the entity head takes the mean
+        return loss + share * self.entities.loss(encoded, gold)
+
+    def link_loss(self, encoded: Tokens, gold: Gold) -> Tensor:
+        """A mean over the stretches in which links are looked for, so that joining sentences to rows
+        does not change it."""
+        raise NotImplementedError
+
+    def decode(self, encoded: Tokens, thresholds: Tensor) -> Decoded:
+        """The entities; `link` finds the relations between them."""
+        if self.entities is None:
+            return empty_decoded(encoded.x)
+        return self.entities.decode(encoded, thresholds)
+
+    def link(self, encoded: Tokens, ends: Tensor, thresholds: Tensor) -> Links:
+        """Relations between spans (N, 4) of the same row, whose score is over the threshold of their
+        label (R,)."""
+        raise NotImplementedError
+
+    def cells(self, length: int, max_width: Optional[int] = None) -> int:
+        return 0 if self.entities is None else self.entities.cells(length, max_width)

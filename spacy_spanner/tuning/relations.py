@@ -1,0 +1,97 @@
+"""Thresholds of a relation component: those of its entities, then those of its relations."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import Any, Dict, Iterator, List, Tuple
+
+import numpy
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.util import minibatch
+
+from ..batch import SpanPrediction
+from ..corpus.pairs import DocPair
+from ..pipeline.outputs import raw_thresholds
+from ..relations import keyed_relations
+from ..relations.component import RelationPipe
+from .component import FLOOR, Fit, changed_settings, fit_spans, only_before, settings_for
+from .thresholds import Candidates, tune
+
+PREFIX = "relation_"  # of the settings for relations
+
+
+def fit_relations(
+    nlp: Language, name: str, pipe: RelationPipe, pairs: List[DocPair], **options: Any
+) -> Dict[str, Fit]:
+    """Fits of entities, where the component finds them, and of relations, by the prefix of their
+    settings. Neither F becomes lower: new thresholds of entities that cost relations are not taken."""
+    docs = [(doc.copy(), gold) for doc, gold in pairs]
+    candidates = relation_candidates(nlp, name, pipe, docs)
+    now, best = tune_relations(pipe, candidates, **options)
+    fits = {PREFIX: Fit(candidates, now, best)}
+    if not pipe.predicts_entities:
+        return fits
+    entities = fit_spans(nlp, name, pipe, pairs, **options)
+    with changed_settings(pipe, settings_for(pipe, entities.best)):
+        candidates = relation_candidates(nlp, name, pipe, docs)
+        _, with_new = tune_relations(pipe, candidates, **options)
+    if with_new.counts.f_score >= now.counts.f_score:
+        fits[PREFIX] = Fit(candidates, now, with_new)
+    else:
+        entities = entities._replace(best=entities.now)
+    return {"": entities, **fits}
+
+
+def tune_relations(pipe: RelationPipe, candidates: Candidates, **options: Any) -> Any:
+    current = {key: pipe.cfg[PREFIX + key] for key in ("threshold", "temperature")}
+    return tune(candidates, pipe.relation_thresholds(), **current, **options)
+
+
+def relation_candidates(
+    nlp: Language, name: str, pipe: RelationPipe, pairs: List[DocPair]
+) -> Candidates:
+    """Every relation that the component would write with the lowest threshold. Documents whose
+    relations are not annotated are left out."""
+    annotated = [(doc, keyed_relations(gold)) for doc, gold in pairs if gold is not None]
+    golds = [keys for _, keys in annotated if keys is not None]
+    docs = [doc for doc, keys in annotated if keys is not None]
+    numbers = {label: number for number, label in enumerate(pipe.relation_labels)}
+    rows: List[Tuple[int, int, int, int]] = []  # document, starts of head and tail, label
+    scores, correct = [], []
+    with lowered_threshold(pipe) as floor, only_before(nlp, name):
+        for number, doc in enumerate(predicted(nlp, pipe, docs)):
+            for key, relation in (keyed_relations(doc) or {}).items():
+                label = numbers[relation.label]
+                rows.append((number, relation.head.start, relation.tail.start, label))
+                scores.append(relation.score)
+                correct.append(key in golds[number])
+    labels = [label for keys in golds for _, _, label in keys]
+    return Candidates(
+        SpanPrediction(
+            numpy.array(rows, dtype="int64").reshape(-1, 4), numpy.array(scores, dtype="float32")
+        ),
+        numpy.array(correct, dtype=bool),
+        numpy.array([labels.count(label) for label in pipe.relation_labels], dtype="int64"),
+        len(labels),
+        floor,
+    )
+
+
+def predicted(nlp: Language, pipe: RelationPipe, docs: List[Doc]) -> Iterator[Doc]:
+    """Copies of documents with what a component writes to them."""
+    for batch in minibatch(nlp.pipe(docs), nlp.batch_size):
+        copies = [doc.copy() for doc in batch]
+        pipe.set_annotations(copies, pipe.predict(batch))
+        yield from copies
+
+
+@contextmanager
+def lowered_threshold(pipe: RelationPipe) -> Iterator[float]:
+    """The component without calibration of relations, and with one threshold of them no higher than
+    any it has."""
+    raw = raw_thresholds(pipe.relation_thresholds(), pipe.cfg["relation_temperature"])
+    floor = min(FLOOR, float(raw.min(initial=FLOOR)))
+    lowest = {"threshold": floor, "label_thresholds": {}, "temperature": 1.0}
+    with changed_settings(pipe, {PREFIX + key: value for key, value in lowest.items()}):
+        yield floor

@@ -1,0 +1,1 @@
+from ..relations.conftest import architecture  # noqa: F401
