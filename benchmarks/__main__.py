@@ -28,6 +28,7 @@ from .results import (
     load,
     machine,
     quality,
+    read_lines,
     run_key,
 )
 from .systems import names
@@ -124,11 +125,17 @@ def paper(
             raise typer.BadParameter(f"There is no table {name}. Choose: {', '.join(PAPERS)}.")
     where = corpora.split(",") if corpora else []
     numbers = [int(seed) for seed in seeds.split(",")]
-    runs = [run for name in chosen for run in runs_of(PAPERS[name], where, numbers, steps)]
+    known = load(RESULTS)
+    runs = [
+        run
+        for name in chosen
+        for run in runs_of(PAPERS[name], where, numbers, steps)
+        if PAPERS[name].needs_analysis or run_key(asdict(run)) not in known
+    ]
     with tqdm(total=len(runs), unit="run") as bar:
         for run in runs:
             measured(run, results, [f"--data={data}", f"--minutes={minutes}"], bar)
-    write_page(results, target)
+    write_page([*read_lines(RESULTS), *read_lines(results)], target)
 
 
 @app.command(hidden=True)

@@ -96,8 +96,7 @@ def execute(
         n_proposals = sum(proposals)
         if run.seed == 0 and dataset.running_text:
             scores["running_text"] = running_text(best, train_docs, docs=100, tokens=5000)
-        if run.system not in SYSTEMS:  # a row of a paper
-            scores["analysis"] = analysis(Path(folder) / "model-best", paths["dev"], train_docs)
+        scores["analysis"] = analysis(Path(folder) / "model-best", paths["dev"], train_docs)
         if proposals:  # of Locate and Label: what the classifier has to look at
             n_gold = sum(len(doc.spans["sc"]) for doc in dev_docs)
             scores["proposals_per_gold"] = round(n_proposals / n_gold, 1)

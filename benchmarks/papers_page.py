@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from statistics import mean
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 from spacy_spanner.analysis.buckets import read_edges
 
 from .data import DATASETS
-from .papers import ENCODER, PAPERS, PaperTable, steps_of
-from .results import read_lines
-from .systems import System, name_of
-from .tables import spread, table
+from .papers import ENCODER, PAPERS, PLAIN, PaperTable, steps_of
+from .results import quality
+from .systems import name_of
+from .tables import by_corpus, spread, table
 
 Record = Dict[str, Any]
 HEAD = Path(__file__).with_name("papers_head.md")
 
 
-def write_page(results: Path, target: Path) -> None:
+Place = Tuple[str, str, int]  # corpus, encoder, steps
+
+
+def write_page(runs: List[Record], target: Path) -> None:
     """Write the page from all finished runs."""
-    runs = read_lines(results)
     lines = [HEAD.read_text(encoding="utf8").strip(), ""]
     for paper in dict.fromkeys(own.paper for own in PAPERS.values()):
         lines += [f"## {paper}", ""]
@@ -31,7 +34,7 @@ def write_page(results: Path, target: Path) -> None:
 
 
 def paper_table(name: str, own: PaperTable, runs: List[Record]) -> List[str]:
-    """One table of a paper, with what was measured on each of its corpora."""
+    """One table of a paper: what the command runs, and what else was measured of at least two rows."""
     lines = [
         f"### {own.title}",
         "",
@@ -40,44 +43,61 @@ def paper_table(name: str, own: PaperTable, runs: List[Record]) -> List[str]:
         "```",
     ]
     lines += ["", f"Published: {own.published_on}.", ""]
-    for corpus in own.corpora:
-        budget = DATASETS[corpus].budgets[ENCODER]
-        part = f", {budget.train_limit:,} training sentences" if budget.train_limit else ""
-        rows = [row_cells(own, row, corpus, runs) for row in own.rows]
-        columns = [column for measure in own.measures for column in columns_of(own, measure, runs)]
-        sign = ["sign"] if own.full else []
-        head = [f"{corpus}, {budget.steps} steps{part}", "seeds", "published", *columns, *sign]
-        lines += [*table(head, rows), ""]
+    names = {name_of(system) for system, _ in own.rows.values()}
+    system = next(iter(own.rows.values()))[0]
+    places = {(corpus, ENCODER, steps_of(corpus, system)): None for corpus in own.corpora}
+    for corpus, encoder, steps, measured in by_corpus(runs):
+        if corpus != "demo" and len(names & {run["system"] for run in measured}) > 1:
+            places[corpus, encoder, steps] = None
+    for place in places:
+        chosen = runs_at(place, runs)
+        columns = [
+            column for measure in own.measures for column in columns_of(own, measure, chosen)
+        ]
+        rows = [row_cells(own, row, chosen) for row in own.rows]
+        sign = ["change, and sign"] if own.full else []
+        lines += [*table([budget_text(*place), "seeds", "published", *columns, *sign], rows), ""]
     return lines
 
 
-def row_cells(own: PaperTable, row: str, corpus: str, runs: List[Record]) -> List[str]:
+def budget_text(corpus: str, encoder: str, steps: int) -> str:
+    """Corpus, encoder and what a training may use."""
+    limit = DATASETS[corpus].budgets[encoder].train_limit
+    return f"{corpus}, `{encoder}`, {steps:,} steps" + (f", {limit:,} sentences" if limit else "")
+
+
+def runs_at(place: Place, runs: List[Record]) -> Dict[str, List[Record]]:
+    """The runs of each system at a place, with its best learning rate, one for each seed."""
+    newest = {(corpus, encoder, steps): own for corpus, encoder, steps, own in by_corpus(runs)}
+    chosen: Dict[str, List[Record]] = {}
+    for name in {run["system"] for run in newest.get(place, [])}:
+        own = [run for run in newest[place] if run["system"] == name]
+        first = [run for run in own if run["seed"] == own[0]["seed"]]
+        rate = max(first, key=quality)["learn_rate"]
+        chosen[name] = list({run["seed"]: run for run in own if run["learn_rate"] == rate}.values())
+    return chosen
+
+
+def row_cells(own: PaperTable, row: str, runs: Dict[str, List[Record]]) -> List[str]:
     """The cells of a row; empty where nothing was measured."""
     system, published = own.rows[row]
-    found = records_of(system, corpus, runs)
+    found = runs.get(name_of(system), [])
     cells = []
     for measure in own.measures:
         for number, _ in enumerate(columns_of(own, measure, runs)):
-            values = [values_of(own, measure, record, corpus, runs) for record in found]
+            values = [values_of(own, measure, record, runs) for record in found]
             known = [v[number] for v in values if number < len(v) and v[number] is not None]
             cells.append(spread([value for value in known if value is not None]) if known else "")
     if own.full:
-        cells.append(sign_of(own, row, corpus, runs))
+        cells.append(sign_of(own, row, runs))
     return [row, str(len(found) or ""), published, *cells]
 
 
-def records_of(system: System, corpus: str, runs: List[Record]) -> List[Record]:
-    """The runs of a system within the budget of a corpus; of a run measured again the last counts."""
-    wanted = (corpus, name_of(system), steps_of(corpus, system))
-    own = [run for run in runs if (run["dataset"], run["system"], run["steps"]) == wanted]
-    return list({run["seed"]: run for run in own}.values())
-
-
-def columns_of(own: PaperTable, measure: str, runs: List[Record]) -> List[str]:
+def columns_of(own: PaperTable, measure: str, runs: Dict[str, List[Record]]) -> List[str]:
     """The heads of the columns of a measure."""
     if measure == "entity_length":
         return [f"F, length {part}" for part in own.lengths.partition("=")[2].split(",") if part]
-    for run in runs:
+    for run in chain.from_iterable(runs.values()):
         groups = run.get("analysis", {}).get("groups", {})
         if measure in groups:
             return [f"F, {measure.replace('_', ' ')} {name}" for name, _ in groups[measure]]
@@ -85,24 +105,18 @@ def columns_of(own: PaperTable, measure: str, runs: List[Record]) -> List[str]:
 
 
 def values_of(
-    own: PaperTable, measure: str, record: Record, corpus: str, runs: List[Record]
+    own: PaperTable, measure: str, record: Record, runs: Dict[str, List[Record]]
 ) -> List[Optional[float]]:
     """What was measured in one run, in the order of the columns."""
-    plain = {
-        "F": "f",
-        "training words/s": "train_words_per_second",
-        "words/s": "predict_words_per_second",
-        "proposals": "proposals_per_gold",
-    }
     analysis = record.get("analysis", {"groups": {}, "errors": {}, "lengths": {}})
-    if measure in plain:
-        return [record.get(plain[measure])]
+    if measure in PLAIN:
+        return [record.get(PLAIN[measure])]
     if measure == "relations F":
         return [record.get("relations", {}).get("f")]
     if measure in ("boundary", "type"):
         return [analysis["errors"].get(measure)]
     if measure == "error reduction":  # of the distance to 100, against the row "base" and its seed
-        base = records_of(own.rows["base"][0], corpus, runs)
+        base = runs.get(name_of(own.rows["base"][0]), [])
         first = [run["f"] for run in base if run["seed"] == record["seed"]]
         return [100 * (record["f"] - first[0]) / (100 - first[0]) if first else None]
     if measure == "entity_length" and own.lengths:
@@ -120,17 +134,13 @@ def length_groups(text: str, lengths: Dict[str, List[int]]) -> List[Optional[flo
     return [100 * 2 * tp / (2 * tp + fn + fp) if tp + fn + fp else None for tp, fn, fp in sums]
 
 
-def sign_of(own: PaperTable, row: str, corpus: str, runs: List[Record]) -> str:
+def sign_of(own: PaperTable, row: str, runs: Dict[str, List[Record]]) -> str:
     """Whether leaving something out lowers F, as published; "unclear" where seeds do not agree."""
-    system = own.rows[row][0]
-    full = {run["seed"]: run["f"] for run in records_of(own.rows[own.full][0], corpus, runs)}
-    changes = [
-        run["f"] - full[run["seed"]]
-        for run in records_of(system, corpus, runs)
-        if run["seed"] in full
-    ]
+    full = {run["seed"]: run["f"] for run in runs.get(name_of(own.rows[own.full][0]), [])}
+    found = runs.get(name_of(own.rows[row][0]), [])
+    changes = [run["f"] - full[run["seed"]] for run in found if run["seed"] in full]
     if row == own.full or not changes:
         return ""
     agree = all(change < 0 for change in changes) or all(change > 0 for change in changes)
-    reproduced = "unclear" if not agree else "as published" if mean(changes) < 0 else "opposite"
-    return f"{mean(changes):+.1f}, {reproduced}"
+    sign = "unclear" if not agree else "as published" if mean(changes) < 0 else "opposite"
+    return f"{mean(changes):+.1f}, {'one seed' if len(changes) == 1 else sign}"

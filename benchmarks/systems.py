@@ -98,7 +98,10 @@ FORMS: Dict[str, Tuple[str, Dict[str, str]]] = {
 
 
 def name_of(system: System) -> str:
-    """A name that says all about a system that has none in `SYSTEMS`."""
+    """The name of a system in `SYSTEMS`, or else one that says all about it."""
+    for name, own in SYSTEMS.items():
+        if (own.factory, own.model) == (system.factory, system.model):
+            return name
     return json.dumps([system.factory, system.model], sort_keys=True)
 
 

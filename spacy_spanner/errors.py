@@ -227,6 +227,7 @@ class Errors(metaclass=WithCodes):
         "--buckets {text} is not valid. Write paper, quartiles, or an attribute and intervals that hold "
         "every value once, such as length=1-4,5-9,10- or density=0-.1,.1-.3,.3-. Attributes: {names}."
     )
+    S163 = "{n} systems are too many to compare with at once. Give --compare up to {most} times."
     S180 = (
         "--only-errors needs gold, and none of the documents read has any. Name a .spacy file of gold "
         "behind {source}, or change --spans-key or --output."

@@ -99,6 +99,17 @@ def nesting_depth(corpus: GoldCorpus, spans: SpanSet, train: TrainingFacts) -> n
     return values
 
 
+def nested(corpus: GoldCorpus, spans: SpanSet, train: TrainingFacts) -> numpy.ndarray:
+    """1 if it lies inside, around or across a gold entity with other offsets, else 0.  (N,)"""
+    gold, values = corpus.gold.spans, numpy.zeros(len(spans), dtype="int64")
+    gold_bounds = doc_bounds(gold, len(corpus.docs))
+    for i, (doc, start, end, _) in enumerate(spans.spans.tolist()):
+        own = gold[gold_bounds[doc] : gold_bounds[doc + 1]]
+        touches = (own[:, START] < end) & (own[:, END] > start)
+        values[i] = (touches & ((own[:, START] != start) | (own[:, END] != end))).any()
+    return values
+
+
 def oov_density(corpus: GoldCorpus, spans: SpanSet, train: TrainingFacts) -> numpy.ndarray:
     """The share of tokens of its document that the training data does not have (eq 21).  (N,)"""
     return count_unseen(corpus, train)[spans.spans[:, DOC]] / text_length(corpus, spans, train)
@@ -157,6 +168,7 @@ ATTRIBUTES: List[Attribute] = [
         integer=True,
         categorical=True,
     ),
+    Attribute("nested", "Flat or nested", nested, (0,), ("flat", "nested"), categorical=True),
     Attribute(
         "label_consistency",
         "Label consistency",

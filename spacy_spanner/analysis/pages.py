@@ -17,6 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from .articles import make_articles, pack_pages
 from .drawing import direction
 from .marks import GLYPHS, MarkedDoc, SpanMark, count_marks
+from .plots import SYSTEM_VARIABLES as VARIABLES
 from .plots import report_plots
 from .report import Report, as_dict
 
@@ -91,7 +92,7 @@ def label_rows(marks: Sequence[SpanMark]) -> List[Dict[str, Any]]:
 
 
 def report_page(report: Report, *, gold: str, notice: str = "") -> str:
-    """A self-contained page of a report. A second system is the baseline of the first."""
+    """A self-contained page of a report. The other systems are baselines of the first."""
     parts = report["systems"]
     return (
         environment()
@@ -101,8 +102,9 @@ def report_page(report: Report, *, gold: str, notice: str = "") -> str:
             note=f"{gold} · strict matching of offsets and labels",
             notice=notice,
             corpus=report["corpus"],
-            comparison=report["comparison"],
-            parts=list(zip(("one", "two"), parts)),  # with the style classes of the two systems
+            comparisons=report["comparisons"],
+            parts=list(zip(VARIABLES, parts)),  # with the style classes of the systems
+            n_columns=max(4, *(len(own["buckets"]) for own in parts[0]["buckets"].values())),
             plots=report_plots(parts),
             full=full_colour(report),
             few=FEW,
@@ -113,11 +115,11 @@ def report_page(report: Report, *, gold: str, notice: str = "") -> str:
 def full_colour(report: Report) -> float:
     """The difference that gets the full colour. The largest tenth does not count, or a few extreme
     differences would make the others pale."""
-    if report["comparison"] is None:
-        return MIN_FULL
-    buckets = report["comparison"]["buckets"].values()
-    known = [value for values in buckets for value in values if value]
-    sizes = sorted(map(abs, [*known, *report["comparison"]["labels"].values()]))
+    known: List[float] = []
+    for own in report["comparisons"]:
+        known += [value for values in own["buckets"].values() for value in values if value]
+        known += own["labels"].values()
+    sizes = sorted(map(abs, known))
     return max([MIN_FULL, *sizes[: len(sizes) * 9 // 10]])
 
 

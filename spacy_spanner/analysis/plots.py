@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # matplotlib draws with these; `embed_svg` replaces them by variables of the style sheet.
-INK, SOFT, RULE, ONE, TWO = "#010203", "#010204", "#010205", "#010206", "#010207"
-VARIABLES = {INK: "ink", SOFT: "soft", RULE: "rule", ONE: "one", TWO: "two"}
-COLOURS = (ONE, TWO)
+INK, SOFT, RULE = "#010203", "#010204", "#010205"
+COLOURS = [f"#0102{number:02x}" for number in range(6, 12)]
+SYSTEM_VARIABLES = ("one", "two", "three", "four", "five", "six")
+VARIABLES = {INK: "ink", SOFT: "soft", RULE: "rule", **dict(zip(COLOURS, SYSTEM_VARIABLES))}
 STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "spacy-spanner",

@@ -1,4 +1,4 @@
-"""The whole analysis of one or two systems, as plain data that JSON can hold."""
+"""The whole analysis of systems, as plain data that JSON can hold."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def make_report(
     n_errors: int = 20,
 ) -> Report:
     """
-    systems: The system, and the baseline to compare it with, if any.
+    systems: The system, and the baselines to compare it with, if any. `comparison` of the report is
+        that with the first of them.
     train: Needed for label consistency and everything about vocabulary.
     quartiles: Cut attributes at quartiles instead of at the papers' intervals.
     edges: Own buckets of some attributes (`read_edges`).
@@ -56,11 +57,13 @@ def make_report(
     report: Report = {
         "corpus": describe_corpus(corpus, train),
         "systems": parts,
-        "comparison": None,
+        "comparisons": [],
     }
-    if len(systems) == 2:
-        difference = paired_bootstrap(systems[0], systems[1], resamples=resamples)
-        report["comparison"] = {**compare_parts(*parts), "f_score": difference._asdict()}
+    for system, part in zip(systems[1:], parts[1:], strict=True):
+        difference = paired_bootstrap(systems[0], system, resamples=resamples)._asdict()
+        own = {"name": system.name, **compare_parts(parts[0], part), "f_score": difference}
+        report["comparisons"].append(own)
+    report["comparison"] = next(iter(report["comparisons"]), None)
     return report
 
 

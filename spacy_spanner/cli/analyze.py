@@ -1,8 +1,7 @@
-"""`spacy spanner analyze`: break the score of a system down, and compare two systems."""
+"""`spacy spanner analyze`: break the score of a system down, and compare it with others."""
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
 
@@ -19,21 +18,14 @@ if TYPE_CHECKING:
 SCORES = ("TP", "FN", "FP", "P", "R", "F")
 
 
-class Intervals(str, Enum):
-    """How attributes are cut into buckets."""
-
-    paper = "paper"
-    quartiles = "quartiles"
-
-
 def analyze_cli(
     source: str = typer.Argument(..., help="A pipeline, or a .spacy file of predictions"),
     gold: Path = typer.Argument(..., help="Gold (.spacy)", exists=True, dir_okay=False),
     train: Optional[Path] = typer.Option(
         None, "--train", "-t", help="Training data, for consistency and vocabulary", exists=True
     ),
-    compare: Optional[str] = typer.Option(
-        None, "--compare", "-c", help="The baseline: another pipeline or file"
+    compare: List[str] = typer.Option(
+        [], "--compare", "-c", help="A baseline: another pipeline or file; up to five of them"
     ),
     output: SpanOutput = typer.Option(
         SpanOutput.auto,
@@ -41,8 +33,11 @@ def analyze_cli(
         help="Compare spans or ents; auto: ents if gold has no such spans",
     ),
     spans_key: str = typer.Option("sc", "--spans-key", "-sk", help="Span group to compare"),
-    buckets: Intervals = typer.Option(
-        Intervals.paper, "--buckets", help="Intervals of the papers, or quartiles"
+    buckets: List[str] = typer.Option(
+        ["paper"],
+        "--buckets",
+        help="Intervals of the papers (paper), quartiles, or own ones of an attribute, such as "
+        "length=1-4,5-9,10-; several times for several attributes",
     ),
     resamples: int = typer.Option(1000, "--resamples", min=1, help="Draws of the bootstrap test"),
     n_errors: int = typer.Option(20, "--errors", min=0, help="Number of confident errors to list"),
@@ -54,11 +49,17 @@ def analyze_cli(
 
     Strict scores by label, by length of entity and of document, and in buckets of attributes; kinds of
     errors, confusion of labels, calibration and the most confident errors. With --compare also where
-    two systems differ, and whether the difference is significant.
+    systems differ, and whether the difference is significant.
     """
+    from ..analysis.buckets import read_edges
+    from ..analysis.plots import SYSTEM_VARIABLES
     from ..analysis.report import make_report
+    from ..errors import Errors, UserError
 
-    sources = [source, compare] if compare else [source]
+    sources = [source, *compare]
+    if len(sources) > len(SYSTEM_VARIABLES):
+        raise UserError(Errors.S163.format(n=len(compare), most=len(SYSTEM_VARIABLES) - 1))
+    edges = read_edges(text for text in buckets if text not in ("paper", "quartiles"))
     systems, facts = load_inputs(
         sources,
         gold,
@@ -71,7 +72,8 @@ def analyze_cli(
     report = make_report(
         systems,
         train=facts,
-        quartiles=buckets == Intervals.quartiles,
+        quartiles="quartiles" in buckets,
+        edges=edges,
         resamples=resamples,
         n_errors=n_errors,
     )
@@ -132,13 +134,15 @@ def write_report(
 
 def print_report(report: Report) -> None:
     """Print the scores of each system, then their differences."""
-    comparison = report["comparison"]
     for part in report["systems"]:
         print_system(part)
-    if comparison is None:
-        return
-    first, second = (part["name"] for part in report["systems"])
-    msg.divider(f"{first} minus {second}")
+    for number, comparison in enumerate(report["comparisons"], start=1):
+        print_comparison(report, comparison, report["systems"][number])
+
+
+def print_comparison(report: Report, comparison: Dict[str, Any], other: Dict[str, Any]) -> None:
+    """Print where the first system of a report differs from another one."""
+    msg.divider(f"{report['systems'][0]['name']} minus {comparison['name']}")
     change = comparison["f_score"]
     low, high = (f"{100 * change[end]:+.2f}" for end in ("low", "high"))
     msg.text(
@@ -151,9 +155,12 @@ def print_report(report: Report) -> None:
         names = [own["name"] for own in titles[key]["buckets"]]
         cells = ["-" if value is None else f"{100 * value:+.1f}" for value in values]
         shown = [f"{name} {cell}" for name, cell in zip(names, cells, strict=True)]
-        rows.append((titles[key]["title"], *shown, *[""] * (4 - len(shown))))
-    msg.table(rows, header=("F by bucket", "", "", "", ""), divider=True, aligns=("l", *"rrrr"))
-    print_length_differences(report)
+        rows.append((titles[key]["title"], *shown))
+    most = max(map(len, rows))
+    padded = [(*row, *[""] * (most - len(row))) for row in rows]
+    header = ("F by bucket", *[""] * (most - 1))
+    msg.table(padded, header=header, divider=True, aligns=("l", *"r" * (most - 1)))
+    print_length_differences((report["systems"][0], other), comparison)
 
 
 def print_system(part: Dict[str, Any]) -> None:
@@ -192,16 +199,18 @@ def length_rows(lengths: Dict[str, Any]) -> Iterator[Tuple[str, Any]]:
                 yield f"{kind.capitalize()}, by {unit}" if i == 0 else "", bucket
 
 
-def print_length_differences(report: Report) -> None:
+def print_length_differences(
+    systems: Tuple[Dict[str, Any], Dict[str, Any]], comparison: Dict[str, Any]
+) -> None:
     """Print F of both systems and the difference by length of document."""
-    parts = [length_rows(part["document_length"]) for part in report["systems"]]
-    values = length_rows(report["comparison"]["document_length"])
+    parts = [length_rows(part["document_length"]) for part in systems]
+    values = length_rows(comparison["document_length"])
     rows = []
     for (title, first), (_, second), (_, value) in zip(*parts, values, strict=True):
         scores = [score_cells(own)[-1] for own in (first, second)]
         difference = "-" if value is None else f"{100 * value:+.1f}"
         rows.append((title, first["interval"], f"{first['documents']:,}", *scores, difference))
-    names = [part["name"] for part in report["systems"]]
+    names = [part["name"] for part in systems]
     header = ("F by length of document", "Bucket", "Docs", *names, "Difference")
     msg.table(rows, header=header, divider=True, aligns=("l", "l", *"rrrr"))
 

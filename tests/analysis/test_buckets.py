@@ -14,9 +14,11 @@ from spacy_spanner.analysis.buckets import (
     interval_text,
     length_buckets,
     make_split,
+    read_edges,
 )
 from spacy_spanner.analysis.scores import Counts
 from spacy_spanner.analysis.systems import read_systems
+from spacy_spanner.errors import UserError
 from spacy_spanner.relations import StoredRelation, get_relations, set_relations
 
 from .cases import CORPORA, PRED, VOCAB, make_doc, make_facts, make_systems, random_systems
@@ -249,3 +251,42 @@ def test_intervals_of_large_numbers_are_whole():
     assert [interval_text((0.1, 0.5), i, integer=False) for i in range(3)] == [
         *("≤ .1", ".1-.5", "> .5"),
     ]
+
+
+# Own buckets
+
+
+def test_own_buckets_hold_every_value_once(system):
+    splits = read_edges(["length=1-4,5-9,10-", "density=0-.1,.1-.3,.3-"])
+    assert list(splits) == ["entity_length", "entity_density"]
+    length = splits["entity_length"]
+    assert length.names == ("1-4", "5-9", "10-") and length.interval(0) == ""
+    assert length.numbers(numpy.array([1, 4, 5, 9, 10, 70])).tolist() == [0, 0, 1, 1, 2, 2]
+    assert read_edges(["length=1,2,3-"])["entity_length"].bounds == (1, 2)
+    attribute = next(own for own in attributes.ATTRIBUTES if own.key == "entity_length")
+    assert make_split(attribute, system.corpus, make_facts(), edges=splits) is length
+    counts = bucket_counts(system, length, make_facts())
+    assert sum(own.counts.tp + own.counts.fn for own in counts) == len(system.corpus.gold)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("length", "length=", "nonsense=1-", "length=1-4,6-", "length=1-4,4-", "length=2-4,5-"),
+        *("length=1-4,5-9", "density=.1-.3,.3-", "nesting_depth=1-", "length=1-4,x-"),
+    ],
+)
+def test_own_buckets_that_cannot_be_are_refused(text):
+    with pytest.raises(UserError, match="S162"):
+        read_edges([text])
+
+
+def test_flat_and_nested(system):
+    nested = next(own for own in attributes.ATTRIBUTES if own.key == "nested")
+    gold = system.corpus.gold
+    values = nested.values(system.corpus, gold, make_facts())
+    for (doc, start, end, _), value in zip(gold.spans.tolist(), values):
+        others = [
+            (s, e) for d, s, e, _ in gold.spans.tolist() if d == doc and (s, e) != (start, end)
+        ]
+        assert value == any(s < end and e > start for s, e in others)

@@ -165,3 +165,27 @@ def test_thresholds_says_what_is_wrong(model, tmp_path):
     assert code == 1 and "no gold" in text
     args = ("--in-place", "--write", tmp_path / "x")
     assert run("thresholds", model / "model", dev, *args)[0] == 2
+
+
+def test_analyze_with_several_baselines_and_own_buckets(tmp_path, files):
+    pytest.importorskip("matplotlib")
+    page, path = tmp_path / "page.html", tmp_path / "r.json"
+    third = write(tmp_path / "third.spacy", make_doc([]), make_doc([], text="More of <it>"))
+    args = ("--compare", files["other"], "-c", third, "--buckets", "length=1,2,3,4,5,6-")
+    code, text = run("analyze", files["pred"], files["gold"], *args, "--json", path, "--page", page)
+    assert code == 0 and "pred minus other" in text and "pred minus third" in text
+    report = json.loads(path.read_text())
+    assert [own["name"] for own in report["comparisons"]] == ["other", "third"]
+    assert report["comparison"] == report["comparisons"][0]
+    assert len(report["comparisons"][1]["buckets"]["entity_length"]) == 6
+    html = page.read_text(encoding="utf-8")
+    assert "Differences from other" in html and "Differences from third" in html
+    assert html.count('class="three"') > 0 and "var(--three)" in html
+
+
+def test_too_many_baselines_and_wrong_buckets_are_refused(files):
+    many = [part for _ in range(6) for part in ("-c", files["other"])]
+    code, text = run("analyze", files["pred"], files["gold"], *many)
+    assert code == 1 and "S163" in text
+    code, text = run("analyze", files["pred"], files["gold"], "--buckets", "length=2-")
+    assert code == 1 and "S162" in text
