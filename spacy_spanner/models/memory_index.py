@@ -13,6 +13,7 @@ import numpy
 
 # Rows of the table.
 WORD, SIZE, COUNT, WRITES = range(4)
+QUERIES = 8  # of a word with many slots that are answered together, or in a block of their own
 
 
 @dataclass
@@ -119,8 +120,8 @@ class MemoryIndex:
             length and one is taken of each.
         draw: (most,) which slot of a run is taken, as numbers from 0 to 1.
         twice_only: Leave out words that occur only once in the training data.
-        alone: Read for each token as if it were the only one, in shapes that follow from its word:
-            sums are then rounded the same way whatever else is asked.
+        alone: Read in shapes that follow from a token's word: sums are then rounded the same way
+            whatever else is asked.
         """
         readable = self.filled > 0
         if twice_only:
@@ -129,17 +130,25 @@ class MemoryIndex:
         order = numpy.argsort(found.words, kind="stable")
         places = found.places[order]
         words = found.words[order]
-        first, n_tokens = numpy.arange(len(words)), numpy.ones(len(words), dtype="int64")
-        if not alone:
-            words, first, n_tokens = numpy.unique(words, return_index=True, return_counts=True)
-        filled = self.filled[words]  # (U,)
-        n_read = numpy.minimum(filled, most)
+        words, first, n_tokens = numpy.unique(words, return_index=True, return_counts=True)
+        n_read = numpy.minimum(self.filled[words], most)  # (U,)
         # Padding costs more than another bucket only where there are many slots.
         power = numpy.ceil(numpy.log2(numpy.maximum(n_read, 16)))
-        level = 100 * power + numpy.ceil(numpy.log2(n_tokens) / 2)
+        n_queries = n_tokens
+        if alone:
+            n_queries = numpy.where(power > 4, QUERIES, 1)
+            parts = -(-n_tokens // n_queries)  # of each word, with so many queries
+            part = numpy.arange(parts.sum()) - numpy.repeat(parts.cumsum() - parts, parts)
+            words, first, n_tokens, n_read, power, n_queries = (
+                numpy.repeat(a, parts) for a in (words, first, n_tokens, n_read, power, n_queries)
+            )
+            first = first + part * n_queries
+            n_tokens = numpy.minimum(n_tokens - part * n_queries, n_queries)
+        filled = self.filled[words]  # (U,)
+        level = 100 * power + numpy.ceil(numpy.log2(n_queries) / 2)
         buckets = []
         for members in (numpy.flatnonzero(level == one) for one in numpy.unique(level)):
-            step = numpy.arange(n_tokens[members].max())  # (Q,)
+            step = numpy.arange(n_queries[members].max())  # (Q,)
             is_query = step < n_tokens[members, None]  # (U, Q)
             at = numpy.where(is_query, first[members, None] + step, 0)
             slots = self.starts[words[members], None] + spread(
