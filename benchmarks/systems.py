@@ -81,7 +81,7 @@ SYSTEMS: Dict[str, System] = {
 BASELINES = [name for name, system in SYSTEMS.items() if not is_ours(component_of(system.factory))]
 
 LEARN_RATES: Dict[str, List[float]] = {
-    "hash": [0.001, 0.002],
+    "hash": [0.001, 0.002, 0.003],
     "vectors": [0.001, 0.002],
     "transformer": [1e-4, 2e-4],
     "huggingface": [1e-4, 2e-4],
