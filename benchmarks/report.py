@@ -43,7 +43,8 @@ static vectors (width 128; before the recipe of [Accuracy](accuracy.md) by spaCy
 gold spans of the training part. Runs take one thread and numpy's matrix products instead of thinc's BLIS, which is several times slower on this processor; that changes no
 result and is the same for all. Words per second are of the processor's time from commit 525ad7a4c6 on; those of earlier rows were taken beside other work: compare them roughly
 (the two bundles on conll04 were slowed down about threefold). Tables without a part on documents were measured before training joined sentences to documents and
-before the small encoders' configs averaged weights; those with one have a single learning rate (.001), and their budget is in `benchmarks/data.py`:
+before the small encoders' configs averaged weights; those with one have the rate .002 (SpanNER and its bundle .003,
+which gave SpanNER more than .002 on each corpus), `hire` and `min` half of the steps (`--steps`), and their budget is in `benchmarks/data.py`:
 
 ```bash
 make bench BENCH="accuracy --data DATA --datasets demo,conll04,genia --encoder hash"
