@@ -92,9 +92,13 @@ class Tokens:
         """Vectors of the unpadded tokens, row after row.  (T, D)"""
         if self._unpadded is None:
             assert self._x is not None
-            flat = self._x.flatten(0, 1)  # (B * L, D)
-            self._unpadded = flat if self.is_full else flat.index_select(0, self.positions)
+            self._unpadded = self.unpad(self._x)
         return self._unpadded
+
+    def unpad(self, values: Tensor) -> Tensor:
+        """Values of rows (B, L, K), of the unpadded tokens.  (T, K)"""
+        flat = values.flatten(0, 1)  # (B * L, K)
+        return flat if self.is_full else flat.index_select(0, self.positions)
 
     def pad(self, values: Tensor) -> Tensor:
         """Values of the unpadded tokens (T, K) as rows, zero where padded.  (B, L, K)"""

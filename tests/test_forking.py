@@ -76,3 +76,27 @@ def test_children_predict_while_threads_of_the_parent_do():
         stop.set()
         for thread in threads:
             thread.join()
+
+
+def test_fork_waits_for_a_component():
+    nlp = make_nlp("seq_ner")
+    nlp.initialize(lambda: make_examples(nlp))
+    module = nlp.get_pipe("seq_ner").model.shims[0].module
+    decode, inside, go_on = module.decode, threading.Event(), threading.Event()
+
+    def slow_decode(*args):
+        inside.set()
+        go_on.wait()
+        return decode(*args)
+
+    module.decode = slow_decode
+    worker, forker = threading.Thread(target=nlp, args=TEXTS[:1]), threading.Thread(target=fork)
+    worker.start()
+    inside.wait()
+    forker.start()
+    forker.join(1)
+    still_waits = forker.is_alive()
+    go_on.set()
+    forker.join()
+    worker.join()
+    assert still_waits

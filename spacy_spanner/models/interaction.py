@@ -6,7 +6,7 @@ Axes: B rows, L tokens, D width, M labels of a sub-task, A attention heads.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import List, Optional, Tuple
+from typing import Callable, List, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +19,7 @@ from .boundary_pointer import BiaffineScores
 @dataclass
 class Mixture:
     """Each word's sum of the rows of a table, which has far fewer rows than columns; without a
-    table, vectors as they are."""
+    table, vectors as they are. Words are padded (B, L) or not (T,)."""
 
     shares: Tensor  # (B, L, M), or (B, L, D) without a table
     table: Optional[Tensor] = None  # (M, D)
@@ -51,7 +51,7 @@ class Information:
 
     def vectors(self) -> Tensor:
         """(B, L, all widths)"""
-        return torch.cat([part.vectors() for part in self.parts], dim=2)
+        return torch.cat([part.vectors() for part in self.parts], dim=-1)
 
     def project(self, weight: Tensor) -> Tensor:
         """The vectors times a weight (O, all widths): of a mixture, its few shares are multiplied
@@ -59,12 +59,16 @@ class Information:
         columns = weight.split([part.width for part in self.parts], dim=1)
         weights = [part.weight(own) for part, own in zip(self.parts, columns, strict=True)]
         return F.linear(
-            torch.cat([part.shares for part in self.parts], dim=2), torch.cat(weights, dim=1)
+            torch.cat([part.shares for part in self.parts], dim=-1), torch.cat(weights, dim=1)
         )
+
+    def each(self, change: Callable[[Tensor], Tensor]) -> Information:
+        """The same of other words: what `change` makes of the shares of each part."""
+        return Information([Mixture(change(part.shares), part.table) for part in self.parts])
 
     def seen_by(self, attention: Tensor) -> List[Mixture]:
         """What each word finds by its attention (B, L, L)."""
-        return [Mixture(attention @ part.shares, part.table) for part in self.parts]
+        return self.each(lambda shares: attention @ shares).parts
 
 
 def mean_label(x: Tensor, table: Tensor) -> Mixture:
@@ -94,13 +98,20 @@ class Interaction(nn.Module):
         labels = self.boundary_labels["table"]
         of_boundary = Information([Mixture(boundary), mean_label(boundary, labels)])
         of_types = Information([Mixture(types), mean_label(types, classifier)])
-        boundary, types = of_boundary.vectors(), of_types.vectors()  # (B, L, 2 D)
-        from_types = of_types.seen_by(attend(self.boundary_scores(boundary, types), mask))
-        from_boundary = of_boundary.seen_by(attend(self.type_scores(types, boundary), mask))
+        to_types = scores_between(of_boundary, of_types, self.boundary_scores)  # (B, L, L)
+        to_boundary = scores_between(of_types, of_boundary, self.type_scores)
+        from_types = of_types.seen_by(attend(to_types, mask))
+        from_boundary = of_boundary.seen_by(attend(to_boundary, mask))
         return (
             Information([*of_boundary.parts, *from_types]),
             Information([*of_types.parts, *from_boundary]),
         )
+
+
+def scores_between(queries: Information, keys: Information, scores: BiaffineScores) -> Tensor:
+    """As the scores of the vectors, but mixtures are not multiplied at full width.  (B, L, L)"""
+    query = queries.project(scores.query.weight) + scores.query.bias
+    return query @ keys.vectors().transpose(1, 2)
 
 
 def attend(logits: Tensor, mask: Tensor) -> Tensor:

@@ -10,13 +10,14 @@ from typing import Any, Dict, Mapping, Optional
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from ..contract import Cost, Decoded, Facts, Gold, SpanModule, StartsFromSample, Tokens
 from ..decoders.tagger import Tagger, TagLayer
 from ..dropout import Dropout
 from .boundary_pointer import Pointer
 from .builder import architecture
-from .interaction import Information, Interaction
+from .interaction import Information, Interaction, Mixture
 from .recurrent import BiLSTM
 
 
@@ -29,8 +30,9 @@ class Gate(nn.Module):
         self.own = nn.Linear(width, width, bias=False)
 
     def forward(self, guide: Tensor, information: Information) -> Tensor:
-        own = information.project(self.own.weight)
-        return torch.sigmoid(self.guide(guide) + own) * information.vectors()
+        guided = Information([Mixture(guide), *information.parts])
+        weight = torch.cat([self.guide.weight, self.own.weight], dim=1)
+        return guided.project(weight).sigmoid_() * information.vectors()
 
 
 class Fusion(nn.Module):
@@ -49,15 +51,20 @@ class Fusion(nn.Module):
         self.dropout = Dropout(dropout)
         gates = {name: Gate(guide_width=width, width=n) for name, n in extra_widths.items()}
         self.gates = nn.ModuleDict(gates)
-        self.scale = width / sum(extra_widths.values())
-        self.mix = nn.Linear(width + sum(extra_widths.values()), width)
+        self.extra_widths = list(extra_widths.values())
+        self.scale = width / sum(self.extra_widths)
+        self.mix = nn.Linear(width + sum(self.extra_widths), width)
         nn.init.eye_(self.mix.weight)
         nn.init.zeros_(self.mix.bias)
 
     def forward(self, states: Tensor, extras: Dict[str, Information]) -> Tensor:
-        gated = torch.cat([gate(states, extras[name]) for name, gate in self.gates.items()], dim=2)
-        informed = torch.cat([states, self.dropout(gated * self.scale)], dim=2)
-        return self.dropout(self.mix(informed))
+        """States (..., D) with the information of the same tokens.  (..., D)"""
+        own, *weights = self.mix.weight.split([states.shape[-1], *self.extra_widths], dim=1)
+        mixed = F.linear(states, own, self.mix.bias)
+        for (name, gate), weight in zip(self.gates.items(), weights, strict=True):
+            gated = self.dropout(gate(states, extras[name]))
+            mixed = mixed + F.linear(gated, self.scale * weight)
+        return self.dropout(mixed)
 
 
 class ModularizedInteraction(SpanModule, StartsFromSample):
@@ -166,7 +173,9 @@ class ModularizedInteraction(SpanModule, StartsFromSample):
         return self.tagger.decode(self.fuse(encoded, points), encoded.mask, thresholds)
 
     def fuse(self, encoded: Tokens, points: Optional[Tensor]) -> Tensor:
-        """What the tagger reads, given where the pointer points (B, L, L + 1).  (B, L, D)"""
+        """What the tagger reads, given where the pointer points (B, L, L + 1).  (B, L, D)
+
+        Nearly all numbers are multiplied in the fusion, so it sees no padding."""
         if self.fusion is None:
             return self.dropout(encoded.x)
         extras = {name: Information.of(states) for name, states in encoded.parts.items()}
@@ -180,7 +189,8 @@ class ModularizedInteraction(SpanModule, StartsFromSample):
                 encoded.mask,
                 self.types.project.weight,
             )
-        return self.fusion(encoded.x, extras)
+        unpadded = {name: own.each(encoded.unpad) for name, own in extras.items()}
+        return encoded.pad(self.fusion(encoded.unpadded, unpadded))
 
     def cells(self, length: int, max_width: Optional[int] = None) -> int:
         tables = (self.pointer is not None) + 2 * (self.interaction is not None)  # (L, L) each
