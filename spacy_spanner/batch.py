@@ -74,6 +74,8 @@ class RowGold:
     relations: Optional[numpy.ndarray] = None
     # (K, 4) int64: row, start, end, label of the spans that may be linked; label -1 where unknown
     ends: Optional[numpy.ndarray] = None
+    # As `known`, for relations; None where these are annotated wherever spans are
+    linked: Optional[List[numpy.ndarray]] = None
 
 
 @dataclass

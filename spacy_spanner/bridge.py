@@ -320,19 +320,26 @@ def gather_gold(gold: RowGold, batch: SpanBatch, rows: numpy.ndarray, device: to
     table = numpy.column_stack([number, gold.spans[:, 1:]])
     outer = table[(number >= 0) & gold.outer]
     inner = table[(number >= 0) & ~gold.outer]
-    known: Optional[Tensor] = None
-    if gold.known is not None:
-        longest = max(len(gold.known[row]) for row in rows)
-        padded = numpy.ones((len(rows), longest), dtype=bool)
-        for i, row in enumerate(rows):
-            padded[i, : len(gold.known[row])] = gold.known[row]
-        known = torch.from_numpy(padded).to(device)
+    known = padded_masks(gold.known, rows, device)
     spans = torch.from_numpy(numpy.concatenate([outer, inner])).to(device)
     if gold.relations is None or gold.ends is None:
         return Gold(spans, len(outer), known)
     links, ends = (take_rows(table, rows, n_rows) for table in (gold.relations, gold.ends))
     relations = torch.from_numpy(links).to(device)
-    return Gold(spans, len(outer), known, relations, numpy.unique(ends, axis=0))
+    linked = known if gold.linked is None else padded_masks(gold.linked, rows, device)
+    return Gold(spans, len(outer), known, relations, numpy.unique(ends, axis=0), linked)
+
+
+def padded_masks(
+    masks: Optional[List[numpy.ndarray]], rows: numpy.ndarray, device: torch.device
+) -> Optional[Tensor]:
+    """The masks of the tokens of these rows, True where padded; None where there are none.  (B, L)"""
+    if masks is None:
+        return None
+    padded = numpy.ones((len(rows), max(len(masks[row]) for row in rows)), dtype=bool)
+    for i, row in enumerate(rows):
+        padded[i, : len(masks[row])] = masks[row]
+    return torch.from_numpy(padded).to(device)
 
 
 def take_rows(table: numpy.ndarray, rows: numpy.ndarray, n_rows: int) -> numpy.ndarray:

@@ -149,6 +149,7 @@ class Gold:
     # (N, 4) int64 on the host: row, start, end, label (-1: unknown) of the spans that may be linked,
     # sorted and each once
     ends: Optional[numpy.ndarray] = None
+    linked: Optional[Tensor] = None  # (B, L) bool: tokens whose relations are annotated; as `known`
 
     @property
     def flat(self) -> Tensor:

@@ -117,7 +117,7 @@ class RelationClassifier(RelationModule):
         logits = self.logits(encoded, pool, vectors, ends, number)  # (P, R)
         targets = self.targets(encoded, ends, number, gold.relations)  # (P, R)
         losses = F.binary_cross_entropy_with_logits(logits, targets, reduction="none")
-        counted = self.counted(ends[number], n_stretches, gold.known)  # (P,)
+        counted = self.counted(ends[number], n_stretches, gold.linked)  # (P,)
         losses = losses * torch.maximum(targets, counted[:, None])
         share = 1 if self.sum_labels else self.n_relations
         return losses.sum() / (n_stretches * share)

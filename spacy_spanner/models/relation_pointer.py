@@ -106,8 +106,8 @@ class RelationPointer(RelationModule):
         assert gold.relations is not None and gold.ends is not None
         row, head_start, head_end, tail_start, tail_end, label = gold.relations.unbind(1)
         candidates = block.pairs  # (S, M, M)
-        if gold.known is not None:
-            known = block.take(gold.known)  # (S, M)
+        if gold.linked is not None:
+            known = block.take(gold.linked)  # (S, M)
             candidates = candidates & known[:, :, None] & known[:, None, :]
         spans = torch.from_numpy(gold.ends).to(label.device)  # (N, 4)
         tables = self.link_tables(block, encoded, spans)  # (S, R, M, M) each

@@ -56,7 +56,7 @@ class RelationPipe(TablePipe):
     longest_sentence = 128  # relations are looked for inside sentences
 
     relation_threshold, relation_temperature = Setting(), Setting()
-    relation_label_thresholds, seen_pairs = Setting(), Setting()
+    relation_label_thresholds, seen_pairs, learn_unlinked = Setting(), Setting(), Setting()
 
     def __init__(
         self,
@@ -70,6 +70,7 @@ class RelationPipe(TablePipe):
         relation_threshold: float = 0.5,
         relation_temperature: float = 1.0,
         seen_pairs: bool = False,
+        learn_unlinked: bool = True,
         scorer: Optional[Callable] = score_relation_table,
         **shared: Any,
     ):
@@ -86,6 +87,7 @@ class RelationPipe(TablePipe):
         relation_temperature: As `temperature`, of the scores of relations.
         seen_pairs: Only relations between entities whose labels a gold relation of the same label linked
             in training.
+        learn_unlinked: Documents whose relations were never set still teach their entities.
         scorer: Scoring function.
         shared: Settings that all components have. Both ends of a relation must be in one row, see
             `window`.
@@ -101,6 +103,7 @@ class RelationPipe(TablePipe):
             "relation_label_thresholds": {},
             "relation_temperature": relation_temperature,
             "seen_pairs": seen_pairs,
+            "learn_unlinked": learn_unlinked,
         }
         super().__init__(vocab, model, name, own, **shared)
         self.scorer = scorer
@@ -303,6 +306,7 @@ class RelationPipe(TablePipe):
                 label_ids=numbers if self.predicts_entities else None,
                 relation_ids={label: i for i, label in enumerate(self.relation_labels)},
                 given_ids=self._given_ids(),
+                learn_unlinked=self.cfg["learn_unlinked"],
                 counts=counts,
             )
             for example in examples

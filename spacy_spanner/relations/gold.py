@@ -47,6 +47,7 @@ class RelationGold:
     entities: DocGold
     relations: numpy.ndarray  # (m, 5) int64: head start, head end, tail start, tail end, label
     ends: numpy.ndarray  # (n, 3) int64: start, end, label (-1: unknown) of spans that may be linked
+    is_linked: bool = True  # whether its relations are annotated
 
 
 def read_relation_gold(
@@ -56,6 +57,7 @@ def read_relation_gold(
     label_ids: Optional[Dict[int, int]],
     relation_ids: Dict[str, int],
     given_ids: Dict[str, int],
+    learn_unlinked: bool,
     counts: Lost,
 ) -> Optional[RelationGold]:
     """The gold of one example.
@@ -64,16 +66,20 @@ def read_relation_gold(
     label_ids: From an entity label's hash to its number; None where entities are not learned.
     relation_ids: From a relation label to its number.
     given_ids: From a label of given entities to its number.
+    learn_unlinked: Entities are learned also where there is no annotation of relations.
     RETURNS: None if the example has no annotation of relations, or of the entities to be learned.
     """
     stored = get_relations(example.reference)
-    if stored is None:
+    if stored is None and (label_ids is None or not learn_unlinked):
         return None
     entities: Optional[DocGold] = DocGold(numpy.zeros((0, 3), dtype="int64"), None)
     if label_ids is not None:
         entities = read_gold(example, spans_key=spans_key, label_ids=label_ids, counts=counts.spans)
     if entities is None:
         return None
+    if stored is None:
+        no_relations = numpy.zeros((0, 5), dtype="int64")
+        return RelationGold(entities, no_relations, entities.spans, is_linked=False)
     counts.relations["total"] += len(stored)
     known = numpy.ones(len(example.predicted), dtype=bool)
     same = same_tokens(example)
@@ -156,7 +162,24 @@ def relation_row_gold(
     gold = row_gold(entities, rows, flat=False, max_width=max_width, counts=counts.spans)
     gold.relations = row_relations(golds, rows, counts.relations)
     gold.ends = row_entities([None if own is None else own.ends for own in golds], rows)
+    if any(own is not None and not own.is_linked for own in golds):
+        gold.linked = rows_linked(golds, rows, gold.known)
     return gold
+
+
+def rows_linked(
+    golds: Sequence[Optional[RelationGold]],
+    rows: Rows,
+    known: Optional[List[numpy.ndarray]],
+) -> List[numpy.ndarray]:
+    """The tokens of each row, among those known, that are in documents with annotated relations."""
+    line = numpy.ones(int(rows.lengths.sum()), dtype=bool)
+    for own, first, length in zip(golds, rows.doc_starts, rows.lengths, strict=True):
+        line[first : first + length] = own is not None and own.is_linked
+    linked = [line[row[START] : row[END]] for row in rows.table]
+    if known is None:
+        return linked
+    return [own & others for own, others in zip(linked, known, strict=True)]
 
 
 def row_relations(

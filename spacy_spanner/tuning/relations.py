@@ -19,6 +19,9 @@ from .component import FLOOR, Fit, changed_settings, fit_spans, only_before, set
 from .thresholds import Candidates, tune
 
 PREFIX = "relation_"  # of the settings for relations
+# Entities found for each gold one. A model that has learned nothing yet has its best F with more, and
+# the pairs of them all would fill the memory.
+MOST_FOUND = 3
 
 
 def fit_relations(
@@ -33,6 +36,9 @@ def fit_relations(
     if not pipe.predicts_entities:
         return fits
     entities = fit_spans(nlp, name, pipe, pairs, **options)
+    counts = entities.best.counts
+    if counts.tp + counts.fp > MOST_FOUND * max(entities.candidates.n_gold, 1):
+        return {"": entities._replace(best=entities.now), **fits}
     with changed_settings(pipe, settings_for(pipe, entities.best)):
         candidates = relation_candidates(nlp, name, pipe, docs)
         _, with_new = tune_relations(pipe, candidates, **options)

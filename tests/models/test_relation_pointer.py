@@ -42,6 +42,7 @@ def make_relation_gold(relations=RELATIONS, spans=SPANS, known=None):
     gold.relations = torch.tensor(relations, dtype=torch.int64).reshape(-1, 6)
     ends = {(*r[:3], -1) for r in relations} | {(r[0], *r[3:5], -1) for r in relations}
     ends = sorted({tuple(span) for span in spans} | ends)
+    gold.linked = known
     gold.ends = numpy.array(ends, dtype="int64").reshape(-1, 4)
     return gold
 
@@ -323,6 +324,7 @@ def test_loss_on_meta(relations, known):
         None if known is None else known.to(meta),
         gold.relations.to(meta),
         gold.ends,
+        None if known is None else known.to(meta),
     )
     x = tokens.x.to(meta).requires_grad_(True)
     module(Tokens(x, tokens.mask.to(meta), tokens.lengths), on_meta).backward()

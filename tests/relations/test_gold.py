@@ -5,11 +5,13 @@ from collections import Counter
 import numpy
 import pytest
 import spacy
+import torch
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.api import Adam
 
 from spacy_spanner.batch import Rows
+from spacy_spanner.bridge import gather, gather_gold
 from spacy_spanner.relations import Relation, register_extensions
 from spacy_spanner.relations.gold import Lost, RelationGold, row_relations
 from spacy_spanner.training_config import complete, join_config
@@ -98,7 +100,7 @@ def test_never_initialized_component_is_saved_and_loaded(tmp_path, architecture)
 
 @pytest.mark.parametrize("missing", ["relations", "entities", "both"])
 def test_unannotated_documents_teach_nothing(missing, architecture):
-    nlp = make_nlp(architecture=architecture)
+    nlp = make_nlp(architecture=architecture, learn_unlinked=missing == "entities")
     examples = make_examples(nlp)
     nlp.initialize(lambda: examples)
     pipe = nlp.get_pipe(NAME)
@@ -110,6 +112,33 @@ def test_unannotated_documents_teach_nothing(missing, architecture):
             del example.reference.spans["sc"]
     losses = pipe.update(examples, sgd=Adam(0.1, L2=0.0), losses={})
     assert losses[NAME] == 0 and pipe.model.to_bytes() == before
+
+
+@pytest.mark.parametrize("join", [True, False])
+def test_documents_without_relations_teach_their_entities(join, architecture):
+    """The loss is that of the links of the others, and of the entities of all."""
+    nlp = make_nlp(architecture=architecture)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    pipe = nlp.get_pipe(NAME)
+    module = pipe.model.shims[0].module
+    del examples[0].reference.user_data["spanner_relations"]
+    batch = pipe._gold_batch(examples, Lost(), join=join)
+    n_unlinked = len(examples[0].reference)
+    assert sum((~own).sum() for own in batch.gold.linked) == n_unlinked and batch.gold.known is None
+    assert len(batch.gold.spans) == 10
+    vectors = torch.randn(int(batch.rows.lengths.sum()), 32, requires_grad=True)
+    everything = numpy.arange(len(batch.rows))
+    (tokens,) = gather(vectors, batch, [everything])
+    gold = gather_gold(batch.gold, batch, everything, vectors.device)
+    module.link_loss(module.encode(tokens), gold).backward(retain_graph=True)
+    first = int(batch.rows.doc_starts[0])
+    own = torch.zeros(len(vectors), dtype=torch.bool)
+    own[first : first + n_unlinked] = True
+    assert vectors.grad[own].abs().max() == 0 and vectors.grad[~own].abs().max() > 0
+    vectors.grad = None
+    module.entities.loss(tokens, gold).backward()
+    assert vectors.grad[own].abs().max() > 0
 
 
 @pytest.mark.filterwarnings("ignore:.*gold spans cannot be learned")

@@ -78,6 +78,22 @@ def test_best_of_all_thresholds_and_calibrated_scores():
     assert pipe.relation_temperature == fits["relation_"].best.temperature != 1.0
 
 
+def test_a_model_that_has_learned_nothing(architecture, monkeypatch):
+    """Its best threshold of entities lets nearly all spans through, and no pairs of these are made."""
+    nlp = make_nlp(architecture=architecture)
+    nlp.initialize(lambda: make_examples(nlp))
+    found = []
+    link = type(nlp.get_pipe(NAME).model.shims[0].module).link
+
+    def counted(self, encoded, ends, thresholds):
+        found.append(len(ends))
+        return link(self, encoded, ends, thresholds)
+
+    monkeypatch.setattr(type(nlp.get_pipe(NAME).model.shims[0].module), "link", counted)
+    fits = fit_settings(nlp, NAME, pairs(nlp, FLAT))
+    assert fits[""].candidates.prediction.spans.shape[0] > 100 and max(found) < 100
+
+
 def test_what_is_saved_is_fitted(tmp_path):
     nlp = half_trained()
     docs = DocBin(docs=[eg.reference for eg in make_examples(nlp, FLAT)], store_user_data=True)
