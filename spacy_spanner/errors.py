@@ -163,6 +163,10 @@ class Errors(metaclass=WithCodes):
         "the settings of `[corpora.train]`."
     )
     S140 = '{path} cannot be read: {reason}. One JSON object a line is expected: {{"text": "..."}}.'
+    S141 = (
+        "{target} would have {n_docs} documents, too few for {folds} folds. Set --folds to at most the "
+        "number of documents."
+    )
     S062 = (
         "Component '{name}': option {option} = {value!r} is not possible any more: {reason}. Remove the "
         "option from the config; only {only!r}, which is what the model does now, is still accepted."

@@ -52,16 +52,20 @@ def convert_cli(
     tag_column: List[int] = typer.Option(
         [-1], "--tag-column", help="CoNLL: column of the tag; once for each level of nesting"
     ),
+    folds: int = typer.Option(
+        0, "--folds", min=0, help="Cross-validation: so many pairs of NAME-0-train and NAME-0-test"
+    ),
     join: Join = typer.Option(
         Join.none, "--join", help="doc: one document of all sentences that share a document id"
     ),
 ) -> None:
     """Convert annotated text to .spacy files.
 
-    Reads JSON lines (tokens or text), Prodigy, doccano, Label Studio, spaCy 2 and SpERT JSON, Hugging
-    Face tokens and tags, CoNLL columns, CoNLL-U, GermEval 2014, brat and .spacy, also compressed with
-    gzip. All spans go to doc.spans, the outermost ones also to doc.ents, relations and document ids to
-    doc.user_data. A malformed line stops the conversion before anything is written.
+    Reads JSON lines (tokens or text), Prodigy, doccano, Label Studio, spaCy 2 and SpERT JSON, NYT and
+    WebNLG, SciERC, ADE, Hugging Face tokens and tags, CoNLL columns, CoNLL-U, GermEval 2014, brat and
+    .spacy, also compressed with gzip. All spans go to doc.spans, the outermost ones also to doc.ents,
+    relations and document ids to doc.user_data. A malformed line stops the conversion before anything is
+    written.
     """
     from ..corpus.convert import convert
     from ..corpus.record import ReadOptions
@@ -83,6 +87,7 @@ def convert_cli(
         alignment_mode=alignment_mode.value,
         options=options,
         join=join is Join.doc,
+        folds=folds,
         progress=True,
     )
     for result in results:

@@ -17,6 +17,7 @@ from tqdm import tqdm
 from ..errors import Errors, OutputError
 from .build import Summary, build_doc
 from .detect import READERS, format_of
+from .folds import split_folds
 from .joining import join_by_id
 from .record import CorpusError, ReadOptions
 from .source import base_name
@@ -41,6 +42,7 @@ def convert(
     alignment_mode: str = "strict",
     options: Optional[ReadOptions] = None,
     join: bool = False,
+    folds: int = 0,
     progress: bool = False,
 ) -> List[Converted]:
     """Read all inputs, then write all outputs.
@@ -50,6 +52,7 @@ def convert(
         "contract" takes the tokens it holds whole, "expand" those it touches. All are counted.
     options: Where readers find what the file does not tell.
     join: Make one document of all sentences of an output file that share a document id.
+    folds: Write this many pairs of a training and a test file instead of each output file.
     """
     require_language(lang)
     options = replace(options or ReadOptions(), spans_key=spans_key)
@@ -59,20 +62,33 @@ def convert(
     results: List[Converted] = []
     contents: Dict[Path, bytes] = {}
     for target, paths in plan(inputs, output).items():
-        doc_bin, summary = DocBin(store_user_data=True), Summary()
+        summary = Summary()
         formats = [format_of(path, format) for path in paths]
         if "spacy" in formats and target.exists():
             raise CorpusError(Errors.S106.format(target=target))
-        docs = read_documents(paths, formats, options, build, summary, progress=progress)
-        for doc in join_by_id(docs) if join else docs:
-            doc_bin.add(doc)
+        read = read_documents(paths, formats, options, build, summary, progress=progress)
+        docs = list(join_by_id(read) if join else read)
         if not summary.docs:
             raise CorpusError(no_documents(paths, summary))
-        summary.docs = len(doc_bin)
-        contents[target] = doc_bin.to_bytes()
+        if folds > len(docs):
+            raise CorpusError(Errors.S141.format(target=target, n_docs=len(docs), folds=folds))
+        summary.docs = len(docs)
+        contents.update(output_files(target, docs, folds))
         results.append(Converted(target, formats, summary))
     write_all(contents)
     return results
+
+
+def output_files(target: Path, docs: List[Doc], folds: int) -> Dict[Path, bytes]:
+    """One file, or for each fold two."""
+    files = {target: docs}
+    if folds:
+        files = {
+            target.with_name(f"{target.stem}-{number}-{part}{SUFFIX}"): own
+            for number, fold in enumerate(split_folds(docs, folds))
+            for part, own in zip(("train", "test"), fold, strict=True)
+        }
+    return {path: DocBin(docs=own, store_user_data=True).to_bytes() for path, own in files.items()}
 
 
 def require_language(lang: str) -> None:

@@ -21,6 +21,7 @@ from .json_source import json_items
 from .label_studio import is_flat, is_task, read_label_studio
 from .objects import SPAN_KEYS, is_pair, read_objects
 from .record import CorpusError, ReadOptions, Record
+from .relation_files import ADE_LINE, read_ade, read_scierc, read_triples
 from .source import numbered_lines, read_bytes
 from .stored import read_stored
 from .tagged import find_names, is_tagged, read_tagged
@@ -33,6 +34,9 @@ READERS: Dict[str, Reader] = {
     "doccano": read_objects,
     "spacy2": read_objects,
     "spert": read_objects,
+    "triples": read_triples,
+    "scierc": read_scierc,
+    "ade": read_ade,
     "label_studio": read_label_studio,
     "huggingface": read_tagged,
     "conll": read_conll,
@@ -114,6 +118,10 @@ def object_format(item: Dict[str, Any]) -> Optional[str]:
         return "huggingface"
     if "answer" in item or "_task_hash" in item:
         return "prodigy"
+    if "triple_list" in item or "relation_list" in item:
+        return "triples"
+    if "sentences" in item and "ner" in item:
+        return "scierc"
     if "tokens" in item and "type" in names:
         return "spert"
     if "labels" in item or "label" in item or "start_offset" in names:
@@ -125,6 +133,8 @@ def object_format(item: Dict[str, Any]) -> Optional[str]:
 
 def column_format(lines: List[str]) -> Optional[str]:
     rows = [line for line in lines if not line.startswith("#")]
+    if rows and ADE_LINE.match(rows[0].strip()):
+        return "ade"
     if any(GLOBAL_COLUMNS.match(line) for line in lines):
         return "conllu"
     columns = rows[0].split("\t") if rows else []

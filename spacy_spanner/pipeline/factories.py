@@ -58,7 +58,9 @@ def register(
     no_defaults = [p.replace(default=Parameter.empty) for p in settings]
     make.__annotations__ = {p.name: p.annotation for p in [*first, *settings]}
     vars(make)["__signature__"] = Signature([*first, *no_defaults], return_annotation=pipe)
-    defaults: Dict[str, Any] = {p.name: p.default for p in settings}
+    defaults: Dict[str, Any] = {
+        p.name: list(p.default) if isinstance(p.default, tuple) else p.default for p in settings
+    }  # a config file holds lists
     defaults["model"] = {"@architectures": architecture, "tok2vec": dict(TOK2VEC)}
     defaults["scorer"] = {"@scorers": scorer}
     return Language.factory(

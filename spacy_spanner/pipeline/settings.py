@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from inspect import Parameter, signature
 from numbers import Integral, Real
-from typing import Any, Dict, List, Type, get_args, get_type_hints
+from typing import Any, Dict, List, Type, Union, get_args, get_origin, get_type_hints
 
 from ..errors import Rule
 
@@ -53,7 +53,8 @@ def type_rules(pipe: Type, values: Dict[str, Any]) -> List[Rule]:
     """That each of these values has the type of its setting."""
     rules: List[Rule] = []
     for name, parameter in settings_of(pipe).items():
-        kind, *others = get_args(parameter.annotation) or (parameter.annotation,)
+        hint = parameter.annotation
+        kind, *others = get_args(hint) if get_origin(hint) is Union else (hint,)
         if name in values and kind in KINDS:
             number, reason = KINDS[kind]
             value = values[name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, ClassVar, Dict, Iterable, List, Optional, Set, Tuple
+from typing import Any, Callable, ClassVar, Dict, Iterable, List, Optional, Sequence, Set, Tuple
 
 import numpy
 from spacy.errors import Errors as SpacyErrors
@@ -56,7 +56,8 @@ class RelationPipe(TablePipe):
     longest_sentence = 128  # relations are looked for inside sentences
 
     relation_threshold, relation_temperature = Setting(), Setting()
-    relation_label_thresholds, seen_pairs, learn_unlinked = Setting(), Setting(), Setting()
+    relation_label_thresholds, symmetric = Setting(), Setting()
+    seen_pairs, learn_unlinked = Setting(), Setting()
 
     def __init__(
         self,
@@ -69,6 +70,7 @@ class RelationPipe(TablePipe):
         threshold: float = 0.5,
         relation_threshold: float = 0.5,
         relation_temperature: float = 1.0,
+        symmetric: Sequence[str] = (),
         seen_pairs: bool = False,
         learn_unlinked: bool = True,
         scorer: Optional[Callable] = score_relation_table,
@@ -85,6 +87,8 @@ class RelationPipe(TablePipe):
         threshold: An entity is kept if its probability is over it.
         relation_threshold: A relation is kept if its probability is over it.
         relation_temperature: As `temperature`, of the scores of relations.
+        symmetric: Labels of relations that hold in both directions. They are learned so, and written once,
+            from the entity that begins first.
         seen_pairs: Only relations between entities whose labels a gold relation of the same label linked
             in training.
         learn_unlinked: Documents whose relations were never set still teach their entities.
@@ -102,6 +106,7 @@ class RelationPipe(TablePipe):
             "relation_threshold": relation_threshold,
             "relation_label_thresholds": {},
             "relation_temperature": relation_temperature,
+            "symmetric": list(symmetric),
             "seen_pairs": seen_pairs,
             "learn_unlinked": learn_unlinked,
         }
@@ -123,6 +128,7 @@ class RelationPipe(TablePipe):
             ("entities", cfg["entities"] in ENTITIES, f"it must be one of {ENTITIES}"),
             ("output", cfg["output"] in outputs, f"it must be one of {outputs}"),
             ("relation_labels", are_labels(cfg["relation_labels"]), LABELS),
+            ("symmetric", are_labels(cfg["symmetric"]), LABELS),
             ("given_labels", are_labels(cfg["given_labels"]), LABELS),
             (
                 "label_pairs",
@@ -209,7 +215,7 @@ class RelationPipe(TablePipe):
             write_ents(docs, flat, labels, self.cfg["ents_key"])
         allowed = {(h, r, t) for h, r, t in self.cfg["label_pairs"]}
         key, only = self.entities_key, allowed if self.cfg["seen_pairs"] else None
-        write_relations(docs, prediction, self.relation_labels, key, only)
+        write_relations(docs, prediction, self.relation_labels, key, only, self.cfg["symmetric"])
 
     def initialize(
         self,
@@ -293,6 +299,7 @@ class RelationPipe(TablePipe):
         stored = [relation for eg in examples for relation in get_relations(eg.reference) or []]
         known = {tuple(pair) for pair in self.cfg["label_pairs"]}
         found = {(r.head_label, r.label, r.tail_label) for r in stored}
+        found |= {(tail, r, head) for head, r, tail in found if r in self.cfg["symmetric"]}
         if not found <= known:
             self.cfg["label_pairs"] = sorted(map(list, found | known))
 
@@ -307,6 +314,7 @@ class RelationPipe(TablePipe):
                 relation_ids={label: i for i, label in enumerate(self.relation_labels)},
                 given_ids=self._given_ids(),
                 learn_unlinked=self.cfg["learn_unlinked"],
+                symmetric=self.cfg["symmetric"],
                 counts=counts,
             )
             for example in examples

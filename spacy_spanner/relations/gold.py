@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Dict, List, Optional, Sequence, Set, Tuple
+from typing import Collection, Dict, List, Optional, Sequence, Set, Tuple
 
 import numpy
 from spacy.tokens import Doc, Span
@@ -58,6 +58,7 @@ def read_relation_gold(
     relation_ids: Dict[str, int],
     given_ids: Dict[str, int],
     learn_unlinked: bool,
+    symmetric: Collection[str],
     counts: Lost,
 ) -> Optional[RelationGold]:
     """The gold of one example.
@@ -66,6 +67,7 @@ def read_relation_gold(
     label_ids: From an entity label's hash to its number; None where entities are not learned.
     relation_ids: From a relation label to its number.
     given_ids: From a label of given entities to its number.
+    symmetric: Relation labels that hold in both directions.
     learn_unlinked: Entities are learned also where there is no annotation of relations.
     RETURNS: None if the example has no annotation of relations, or of the entities to be learned.
     """
@@ -100,6 +102,8 @@ def read_relation_gold(
             counts.relations[UNKNOWN_LABEL] += 1
         else:
             table.add((*head, *tail, relation_ids[relation.label]))
+            if relation.label in symmetric:
+                table.add((*tail, *head, relation_ids[relation.label]))
     if label_ids is not None:
         spans = set(map(tuple, entities.spans[:, :2].tolist()))
         counts.relations[NO_ENTITY] += sum(not {r[:2], r[2:4]} <= spans for r in table)
@@ -228,11 +232,14 @@ def write_relations(
     labels: Sequence[str],
     spans_key: Optional[str],
     allowed: Optional[Set[LabelPair]] = None,
+    symmetric: Collection[str] = (),
 ) -> None:
     """Set the relations of each document between entities that it has, also where there are none.
     A span with more than one label takes part under the most probable of them.
 
-    allowed: Relations between entities of other labels are left out; None for none."""
+    allowed: Relations between entities of other labels are left out; None for none.
+    symmetric: Labels of relations that are written once, from the entity that begins first (of two, the
+        shorter), with the larger of the scores of both directions."""
     table = prediction.relations
     bounds = numpy.searchsorted(table[:, 0], numpy.arange(len(docs) + 1)).tolist()
     rows, scores = table[:, 1:].tolist(), prediction.scores.tolist()
@@ -240,13 +247,19 @@ def write_relations(
         names: Dict[Tuple[int, int], str] = {}
         for span in entities_of(doc, spans_key) or []:
             names.setdefault((span.start, span.end), span.label_)
-        found = []
+        found: Dict[Tuple, StoredRelation] = {}
         for i in range(bounds[number], bounds[number + 1]):
             *ends, label = rows[i]
             head, tail = tuple(ends[:2]), tuple(ends[2:])
             if head not in names or tail not in names:
                 continue
-            if allowed is None or (names[head], labels[label], names[tail]) in allowed:
-                ends_and_names = (*head, names[head], *tail, names[tail])
-                found.append(StoredRelation(*ends_and_names, labels[label], scores[i]))
-        set_relations(doc, found)
+            if allowed is not None and (names[head], labels[label], names[tail]) not in allowed:
+                continue
+            if labels[label] in symmetric:
+                head, tail = sorted((head, tail))
+            ends_and_names = (*head, names[head], *tail, names[tail])
+            relation = StoredRelation(*ends_and_names, labels[label], scores[i])
+            same = found.setdefault((head, tail, label), relation)
+            if scores[i] > same.score:
+                found[head, tail, label] = relation
+        set_relations(doc, sorted(found.values()))

@@ -6,7 +6,7 @@ and `DocBin(store_user_data=True)`; `doc._.relations` and `span._.relations` are
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Collection, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
 
 from spacy.tokens import Doc, Span
 
@@ -94,11 +94,14 @@ def doc_relations(doc: Doc) -> List[Relation]:
     ]
 
 
-def keyed_relations(doc: Doc, *, strict: bool = True) -> Optional[Dict[RelationKey, Relation]]:
+def keyed_relations(
+    doc: Doc, *, strict: bool = True, symmetric: Collection[str] = ()
+) -> Optional[Dict[RelationKey, Relation]]:
     """The relations of a document by what has to be equal for one to be correct. None where the
     document has no annotation of relations.
 
     strict: The labels of both ends count too.
+    symmetric: Labels of relations whose direction does not count.
     """
     if get_relations(doc) is None:
         return None
@@ -107,7 +110,13 @@ def keyed_relations(doc: Doc, *, strict: bool = True) -> Optional[Dict[RelationK
         start, stop, label = span_key(span)
         return start, stop, label if strict else ""
 
-    return {(end(r.head), end(r.tail), r.label): r for r in doc_relations(doc)}
+    keyed = {}
+    for relation in doc_relations(doc):
+        head, tail = end(relation.head), end(relation.tail)
+        if relation.label in symmetric:
+            head, tail = sorted((head, tail))
+        keyed[head, tail, relation.label] = relation
+    return keyed
 
 
 def set_doc_relations(doc: Doc, relations: Iterable[Union[Relation, Dict[str, Any]]]) -> None:

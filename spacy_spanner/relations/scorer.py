@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable
+from typing import Any, Callable, Collection, Dict, Iterable
 
 from spacy.scorer import PRFScore
 from spacy.training import Example
@@ -14,13 +14,19 @@ RELATIONS_KEY = "relations"
 
 
 def score_relation_table(
-    examples: Iterable[Example], *, entities: str, output: str, spans_key: str, **_: Any
+    examples: Iterable[Example],
+    *,
+    entities: str,
+    output: str,
+    spans_key: str,
+    symmetric: Collection[str] = (),
+    **_: Any,
 ) -> Dict:
     """Scores of relations and, where the component predicts them, of the entities.
 
     `rel_*` is strict: a relation is right if its label and, of both ends, offsets and entity label
-    are. `rel_boundary_*` does not look at entity labels. Only documents whose relations are
-    annotated count."""
+    are. `rel_boundary_*` does not look at entity labels. Neither looks at the direction of labels in
+    `symmetric`. Only documents whose relations are annotated count."""
     examples = list(examples)
     scores: Dict[str, Any] = {}
     if entities == "predict":
@@ -29,8 +35,10 @@ def score_relation_table(
     for name, strict in [("rel", True), ("rel_boundary", False)]:
         total, per_type = PRFScore(), {}  # type: PRFScore, Dict[str, PRFScore]
         for example in annotated:
-            pred = set(keyed_relations(example.predicted, strict=strict) or ())
-            gold = set(keyed_relations(example.reference, strict=strict) or ())
+            pred, gold = (
+                set(keyed_relations(doc, strict=strict, symmetric=symmetric) or ())
+                for doc in (example.predicted, example.reference)
+            )
             total.score_set(pred, gold)
             for label in {key[2] for key in pred | gold}:
                 own = per_type.setdefault(label, PRFScore())

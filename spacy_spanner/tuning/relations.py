@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Dict, Iterator, List, Tuple
 
 import numpy
@@ -59,7 +60,8 @@ def relation_candidates(
 ) -> Candidates:
     """Every relation that the component would write with the lowest threshold. Documents whose
     relations are not annotated are left out."""
-    annotated = [(doc, keyed_relations(gold)) for doc, gold in pairs if gold is not None]
+    keyed = partial(keyed_relations, symmetric=pipe.cfg["symmetric"])
+    annotated = [(doc, keyed(gold)) for doc, gold in pairs if gold is not None]
     golds = [keys for _, keys in annotated if keys is not None]
     docs = [doc for doc, keys in annotated if keys is not None]
     numbers = {label: number for number, label in enumerate(pipe.relation_labels)}
@@ -67,7 +69,7 @@ def relation_candidates(
     scores, correct = [], []
     with lowered_threshold(pipe) as floor, only_before(nlp, name):
         for number, doc in enumerate(predicted(nlp, pipe, docs)):
-            for key, relation in (keyed_relations(doc) or {}).items():
+            for key, relation in (keyed(doc) or {}).items():
                 label = numbers[relation.label]
                 rows.append((number, relation.head.start, relation.tail.start, label))
                 scores.append(relation.score)

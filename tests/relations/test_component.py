@@ -8,7 +8,8 @@ from spacy.tokens import DocBin, Span
 from spacy.training import Example
 from thinc.api import Config
 
-from spacy_spanner.relations import get_relations
+from spacy_spanner.relations import Relation, get_relations, set_relations
+from spacy_spanner.relations.gold import Lost
 
 from ..systems import TOK2VEC
 from .examples import (
@@ -152,6 +153,83 @@ def test_only_pairs_of_labels_seen_in_training(nlp):
         assert pipe.cfg["label_pairs"] == pairs
     finally:
         pipe.configure(seen_pairs=False, label_pairs=pairs)
+
+
+def test_symmetric_relations_are_written_once(architecture):
+    """As a slow loop says: of the two directions the larger score, from the entity that begins first."""
+    once = make_nlp(architecture=architecture, symmetric=["met"])
+    examples = make_examples(once)
+    gold = get_relations(examples[3].reference)
+    backwards = [r for r in gold if not (r.label == "met" and r.head_start < r.tail_start)]
+    set_relations(examples[3].reference, backwards)
+    train(once, examples)
+    pipe = once.get_pipe(NAME)
+    table = pipe._gold_batch([examples[3]], Lost()).gold.relations
+    met = pipe.relation_labels.index("met")
+    assert sorted(row[1:5] for row in table.tolist() if row[5] == met) == [
+        [0, 1, 2, 3],
+        [2, 3, 0, 1],
+    ]
+    pipe.symmetric = []
+    pipe.relation_threshold = 0.0
+    directed = {r[:7]: r.score for r in get_relations(once(TEXTS[3]))}
+    pipe.symmetric = ["met"]
+    expected = {}
+    for (*head, name, tail_start, tail_end, tail_name, label), score in directed.items():
+        first, second = (*head, name), (tail_start, tail_end, tail_name)
+        if label == "met":
+            first, second = sorted([first, second])
+        key = (*first, *second, label)
+        expected[key] = max(score, expected.get(key, 0.0))
+    doc = once(TEXTS[3])
+    assert {r[:7]: r.score for r in get_relations(doc)} == pytest.approx(expected)
+    pipe.relation_threshold = 0.5
+    assert once.evaluate(examples)["rel_f"] == 1.0
+    assert sum(r.label == "met" for r in get_relations(once(TEXTS[3]))) == 1
+
+
+def test_a_component_before_it_annotates_in_training(architecture, monkeypatch):
+    """Pairs and labels of given entities are those of the component before, not those of the gold."""
+    nlp = spacy.blank("en")
+    ruler = nlp.add_pipe("entity_ruler")
+    make_nlp(architecture=architecture, nlp=nlp, entities="given")
+    pipe = nlp.get_pipe(NAME)
+    examples = make_examples(nlp, FLAT)
+    nlp.initialize(lambda: examples)
+    ids = {label: i for i, label in enumerate(pipe.cfg["given_labels"])}
+    batches = []
+    gold_batch = pipe._gold_batch
+
+    def kept(*args, **options):
+        batches.append(gold_batch(*args, **options))
+        return batches[-1]
+
+    monkeypatch.setattr(pipe, "_gold_batch", kept)
+    ruler.add_patterns([{"label": "NAME", "pattern": "Lind"}])
+    nlp.update([examples[2]])
+    nlp.update([examples[2]], annotates=["entity_ruler"])
+    before, after = (batch.gold.ends.tolist() for batch in batches)
+    torvik, lind = [0, 4, 5, ids["LOC"]], [0, 2, 3, ids["PER"]]
+    assert torvik in before and lind in before
+    assert torvik not in after and lind not in after and [0, 2, 3, -1] in after
+
+
+def test_relations_across_sentences():
+    """Where many gold relations cross sentences, they are learned and found across them."""
+    nlp = make_nlp(pack_sentences=True)
+    nlp.add_pipe("sentencizer", first=True)
+    text, spans, _ = DATA[3]
+    joined = f"{text} {TEXTS[2]}"
+    doc = nlp.make_doc(joined.replace("harbour", "Torvik"))
+    ends = [doc.char_span(*span) for span in spans] + [doc[10:11]]
+    ends[3].label_ = "LOC"
+    doc.spans["sc"] = ends
+    for token in doc:
+        token.is_sent_start = token.i in (0, 6)
+    doc._.relations = [Relation(ends[0], ends[3], "in"), Relation(ends[3], ends[1], "of")]
+    train(nlp, [Example(nlp.make_doc(doc.text), doc)])
+    found_there = {(r.head_start, r.label, r.tail_start) for r in get_relations(nlp(doc.text))}
+    assert found_there == {(0, "in", 10), (10, "of", 2)} and len(list(nlp(doc.text).sents)) == 2
 
 
 def test_warns_once_if_nobody_gives_entities(after_ruler):

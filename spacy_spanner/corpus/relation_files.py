@@ -1,0 +1,188 @@
+"""Corpora of relations in formats of their own: NYT and WebNLG, SciERC, ADE."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+
+from .json_source import json_items
+from .record import (
+    Place,
+    RawRelation,
+    RawSpan,
+    ReadOptions,
+    Record,
+    checked_relation,
+    checked_span,
+    checked_text_span,
+    checked_words,
+)
+from .source import numbered_lines
+
+ENTITY = "ENTITY"  # label of the ends of triples, which have none
+EFFECT, DRUG = "Adverse-Effect", "Drug"  # of ADE; the relation has the name of its head
+NOT_THERE = "relations with an end that is not in the text"
+ADE_LINE = re.compile(r"^\d+\|.+\|.+\|\d+\|\d+\|.+\|\d+\|\d+$")
+N_ADE = 8  # fields of a line
+
+
+class Builder:
+    """The spans, each once, and the relations of one document."""
+
+    def __init__(self) -> None:
+        self.numbers: Dict[RawSpan, int] = {}
+        self.relations: List[RawRelation] = []
+        self.n_lost = 0
+
+    def span(self, span: RawSpan) -> int:
+        return self.numbers.setdefault(span, len(self.numbers))
+
+    def link(self, place: Place, ends: Sequence[Optional[RawSpan]], label: Any) -> None:
+        """A relation from the first to the second, or a lost one where one of them is not there."""
+        there = [self.span(end) for end in ends if end is not None]
+        if len(there) < 2:
+            self.n_lost += 1
+            return
+        relation = checked_relation(place, there[0], there[1], label, n_spans=len(self.numbers))
+        if relation not in self.relations:
+            self.relations.append(relation)
+
+    def record(self, place: Place, **content: Any) -> Record:
+        skipped = {NOT_THERE: self.n_lost} if self.n_lost else {}
+        spans, relations = list(self.numbers), self.relations
+        return Record(place, spans=spans, relations=relations, skipped=skipped, **content)
+
+
+def read_triples(path: Path, options: ReadOptions) -> Iterator[Record]:
+    """NYT and WebNLG: objects with `text` and `triple_list` (subject, relation, object as texts, of
+    which the first occurrence counts; in the "star" versions their last words), or `relation_list`
+    with characters of both and `entity_list` with types."""
+    for place, item in json_items(path):
+        if not isinstance(item, dict) or not isinstance(item.get("text"), str):
+            place.fail("expected an object with 'text' and 'triple_list' or 'relation_list'")
+        text, found = item["text"], Builder()
+        labels = {}
+        for own in objects(place, item, "entity_list"):
+            start, end = characters(place, own, "char_span")
+            labels[start, end] = own.get("type", ENTITY)
+            found.span(checked_text_span(place, start, end, labels[start, end], text=text))
+        for own in objects(place, item, "relation_list"):
+            head, tail = (characters(place, own, f"{end}_char_span") for end in ("subj", "obj"))
+            ends = (
+                checked_text_span(place, *at, labels.get(at, ENTITY), text=text)
+                for at in (head, tail)
+            )
+            found.link(place, list(ends), own.get("predicate"))
+        for own in item.get("triple_list") or []:
+            if not isinstance(own, list) or len(own) != 3 or not all(map(is_text, own)):
+                place.fail(f"each of 'triple_list' must be three texts, found {own!r:.80}")
+            head, label, tail = own
+            found_ends = [first_occurrence(text, words, ENTITY) for words in (head, tail)]
+            found.link(place, found_ends, label)
+        yield found.record(place, text=text, doc_id=identifier(item, "id"))
+
+
+def read_scierc(path: Path, options: ReadOptions) -> Iterator[Record]:
+    """SciERC: an object a document, with `sentences` (words), `ner` and `relations` of each sentence;
+    offsets are those of tokens in the document, ends inclusive. Each sentence is a document."""
+    for place, item in json_items(path):
+        if not isinstance(item, dict) or not isinstance(item.get("sentences"), list):
+            place.fail("expected an object with 'sentences', 'ner' and 'relations'")
+        first, sentences = 0, item["sentences"]
+        parts = {key: item.get(key) or [[]] * len(sentences) for key in ("ner", "relations")}
+        for key, own in parts.items():
+            if not isinstance(own, list) or len(own) != len(sentences):
+                place.fail(f"'{key}' must be a list with an entry for each of 'sentences'")
+        for words, spans, links in zip(sentences, parts["ner"], parts["relations"]):
+            length, found = len(checked_words(place, words)), Builder()
+            labels = {}
+            for start, end, label in rows(place, spans, 3):
+                span = inside(place, start, end, label, first=first, length=length)
+                labels[span[:2]] = label
+                found.span(span)
+            for head, head_end, tail, tail_end, label in rows(place, links, 5):
+                spans_of: List[RawSpan] = []
+                for start, end in ((head, head_end), (tail, tail_end)):
+                    at = inside(place, start, end, ENTITY, first=first, length=length)[:2]
+                    spans_of.append((*at, labels.get(at, ENTITY)))
+                found.link(place, spans_of, label)
+            yield found.record(place, words=words, doc_id=identifier(item, "doc_key"))
+            first += length
+
+
+def read_ade(path: Path, options: ReadOptions) -> Iterator[Record]:
+    """ADE (`DRUG-AE.rel`): lines of an id, a sentence, an adverse effect and a drug with their offsets
+    in the abstract, separated by `|`. The lines of a sentence are one document."""
+    sentences: Dict[Tuple[str, str], Tuple[Place, Builder]] = {}
+    for place, line in numbered_lines(path):
+        if not line.strip():
+            continue
+        fields = line.split("|")
+        if len(fields) != N_ADE or not ADE_LINE.match(line.strip()):
+            place.fail(f"expected {N_ADE} fields separated by '|', found {line!r:.80}")
+        name, text, effect, begin, _, drug, drug_begin, _ = fields
+        _, found = sentences.setdefault((name, text), (place, Builder()))
+        # Of several occurrences, those as far apart as in the abstract.
+        apart = int(drug_begin) - int(begin)
+        heads, tails = (occurrences(text, words) for words in (effect, drug))
+        pairs = [(i, j) for i in heads for j in tails]
+        best = min(pairs, key=lambda pair: abs(pair[1] - pair[0] - apart), default=None)
+        if best is None:
+            found.link(place, (), EFFECT)
+            continue
+        head = (best[0], best[0] + len(effect), EFFECT)
+        found.link(place, (head, (best[1], best[1] + len(drug), DRUG)), EFFECT)
+    for (name, text), (place, found) in sentences.items():
+        yield found.record(place, text=text, doc_id=name)
+
+
+def occurrences(text: str, words: str) -> List[int]:
+    """Where words begin in a text, not inside of other words."""
+    if not words.strip():
+        return []
+    pattern = rf"(?<!\w){re.escape(words)}(?!\w)"
+    return [match.start() for match in re.finditer(pattern, text)]
+
+
+def first_occurrence(text: str, words: str, label: str) -> Optional[RawSpan]:
+    start = next(iter(occurrences(text, words)), None)
+    return None if start is None else (start, start + len(words), label)
+
+
+def inside(place: Place, start: Any, end: Any, label: Any, *, first: int, length: int) -> RawSpan:
+    """A span of the tokens of a sentence, from the tokens of its document, with the end inclusive."""
+    if not all(type(offset) is int for offset in (start, end)):
+        place.fail(f"offsets must be whole numbers, found {start!r} and {end!r}")
+    return checked_span(place, start - first, end + 1 - first, label, length=length, unit="token")
+
+
+def rows(place: Place, values: Any, size: int) -> List[Any]:
+    """Lists of this size."""
+    if not isinstance(values, list) or not all(
+        isinstance(own, list) and len(own) == size for own in values
+    ):
+        place.fail(f"expected a list of lists of {size} values, found {values!r:.80}")
+    return values
+
+
+def objects(place: Place, item: Dict[str, Any], key: str) -> List[Dict[str, Any]]:
+    values = item.get(key) or []
+    if not isinstance(values, list) or not all(isinstance(own, dict) for own in values):
+        place.fail(f"'{key}' must be a list of objects, found {values!r:.80}")
+    return values
+
+
+def characters(place: Place, item: Dict[str, Any], key: str) -> Tuple[Any, Any]:
+    value = item.get(key)
+    if not isinstance(value, list) or len(value) != 2:
+        place.fail(f"'{key}' must be two offsets of characters, found {value!r:.80}")
+    return value[0], value[1]
+
+
+def identifier(item: Dict[str, Any], key: str) -> Optional[str]:
+    return None if item.get(key) is None else str(item[key])
+
+
+def is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
