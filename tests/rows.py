@@ -60,3 +60,12 @@ def loss_on_meta(module: SpanModule, tokens: Tokens, gold: Gold) -> torch.Tensor
     loss = module.to(meta).train()(on_meta, Gold(gold.spans.to(meta), gold.n_outer, known))
     loss.backward()
     return loss
+
+
+def gradient_is_exact(module: SpanModule, tokens: Tokens, gold: Gold) -> bool:
+    """Whether the gradient of the loss is that of finite differences; for numbers of float64."""
+
+    def loss(x: torch.Tensor) -> torch.Tensor:
+        return module(Tokens(x, tokens.mask, tokens.lengths), gold)
+
+    return torch.autograd.gradcheck(loss, (tokens.x.requires_grad_(True),), fast_mode=True)

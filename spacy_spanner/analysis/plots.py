@@ -43,6 +43,7 @@ STYLE: Any = {
     "ytick.major.size": 0,
     "legend.frameon": False,
 }
+MOST_FIGURES = 16  # bars of a chart; over more of them their values would overlap
 LONGEST = 12  # tokens; longer entities are drawn together
 SystemReport = Dict[str, Any]
 Panel = Tuple[str, List[List[Dict[str, Any]]]]  # title, buckets of each system
@@ -86,7 +87,7 @@ def draw_panels(name: str, panels: Sequence[Panel], *, n_columns: int) -> str:
             axes.set_title(title, loc="left")
             draw_bars(axes, [[100 * bucket["f"] for bucket in own] for own in systems])
             ticks = [tick(bucket) for bucket in systems[0]]
-            axes.set_xticks(range(len(ticks)), ticks, fontsize=8)
+            axes.set_xticks(range(len(ticks)), ticks, fontsize=8 if len(ticks) <= 4 else 6)
         for axes in grid[len(panels) :]:
             axes.remove()
         for axes in grid[::n_columns]:
@@ -107,7 +108,8 @@ def draw_bars(axes: Axes, values: List[List[float]]) -> None:
     for i, heights in enumerate(values):
         left = numpy.arange(len(heights)) - 0.4 + width * (i + 0.5)
         bars = axes.bar(left, heights, width * 0.92, color=COLOURS[i])
-        axes.bar_label(bars, fmt="%.0f", fontsize=8, color=SOFT, padding=1)
+        if len(values) * len(heights) <= MOST_FIGURES:
+            axes.bar_label(bars, fmt="%.0f", fontsize=8, color=SOFT, padding=1)
     axes.set_ylim(0, 112)
     axes.set_yticks([0, 25, 50, 75, 100])
 
