@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
+from .arcs import Drawing, draw_relations, group_relations
 from .drawing import draw_blocks
 from .marks import MarkedDoc, RelationMark
 
 ARTICLE = 64_000  # bytes of markup; browsers lay out only the articles in view
 PAGE = 2_000_000  # bytes of markup
-RELATIONS = 200  # of an article
 ITEM = 200  # bytes of markup around the texts of a relation, or around an article
+
+Related = Tuple[List[RelationMark], List[Drawing]]
 
 
 class Article(NamedTuple):
@@ -19,14 +21,15 @@ class Article(NamedTuple):
     doc: MarkedDoc
     markup: str
     relations: Sequence[RelationMark]
+    drawings: Sequence[Drawing]  # of these relations
     part: int  # from 1
     n_parts: int
 
     @property
     def size(self) -> int:
         """About how many bytes of markup it takes."""
-        texts = [self.doc.title, *(own.head + own.tail + own.label for own in self.relations)]
-        return len(self.markup.encode()) + sum(len(own.encode()) + ITEM for own in texts)
+        fixed = len(self.markup.encode()) + len(self.doc.title.encode()) + ITEM
+        return fixed + relations_size(self.doc, self.relations, self.drawings)
 
 
 def make_articles(docs: Iterable[MarkedDoc], classes: Mapping[str, str]) -> Iterator[Article]:
@@ -36,13 +39,39 @@ def make_articles(docs: Iterable[MarkedDoc], classes: Mapping[str, str]) -> Iter
     """
     for doc in docs:
         texts = join_blocks(draw_blocks(doc.text, doc.marks, classes))
-        lists = [doc.relations[i : i + RELATIONS] for i in range(0, len(doc.relations), RELATIONS)]
-        parts: List[Tuple[str, Sequence[RelationMark]]] = [(text, ()) for text in texts]
-        parts[-1:] = [
-            (texts[-1], own) if i == 0 else ("", own) for i, own in enumerate(lists or [()])
-        ]
-        for i, (markup, relations) in enumerate(parts, start=1):
-            yield Article(doc, markup, relations, i, len(parts))
+        drawn = join_drawings(doc, classes)
+        # the first relations are in the article of the last text
+        markups = [*texts, *[""] * (len(drawn) - 1)]
+        nothing: Related = ([], [])
+        related = [nothing] * (len(texts) - 1) + drawn
+        for i, (markup, own) in enumerate(zip(markups, related, strict=True), start=1):
+            yield Article(doc, markup, *own, i, len(markups))
+
+
+def join_drawings(doc: MarkedDoc, classes: Mapping[str, str]) -> List[Related]:
+    """The relations of a document with their drawings, joined up to the size of an article."""
+    joined: List[Related] = [([], [])]
+    used = 0
+    for begin, end, group in group_relations(doc):
+        drawings = [draw_relations(doc, begin, end, group, classes)] if begin < end else []
+        size = relations_size(doc, group, drawings)
+        if joined[-1][0] and used + size > ARTICLE:
+            joined.append(([], []))
+            used = 0
+        joined[-1][0].extend(group)
+        joined[-1][1].extend(drawings)
+        used += size
+    return joined
+
+
+def relations_size(
+    doc: MarkedDoc, relations: Sequence[RelationMark], drawings: Sequence[Drawing]
+) -> int:
+    """About how many bytes of markup the list and the drawings take."""
+    keys = [key for own in relations for key in (own.head, own.tail)]
+    listed = sum(len(doc.text[start:end].encode()) for start, end, _ in keys)
+    labels = sum(len(own.label.encode()) + ITEM for own in relations)
+    return listed + labels + sum(own.size for own in drawings)
 
 
 def join_blocks(blocks: Iterable[str]) -> List[str]:

@@ -9,7 +9,7 @@ from typing import Iterator, List, Mapping, Sequence, Tuple
 
 from spacy import displacy
 
-from .marks import GLYPHS, PLAIN, SpanMark
+from .marks import PLAIN, SpanMark, caption
 
 BLANK = "␣"
 NO_BLANK = "\ue000"  # ends a piece after which displaCy must not add a blank
@@ -110,7 +110,7 @@ def draw_block(
             tokens[i] = TURNED.get(direction(piece), "") + shown if turned else shown
     spans, colours = [], {}
     for mark, end in zip(marks, ends, strict=True):
-        label = caption(mark)
+        label = escape(caption(mark))  # displaCy does not escape labels
         own = f" {classes[mark.label]}" if mark.status == PLAIN else ""
         colours[label] = mark.status + own
         spans.append({"start_token": at[mark.start], "end_token": at[end], "label": label})
@@ -131,12 +131,6 @@ def draw_block(
             f'<span><span class="token">{sign}', f'<span class="{name}"><span class="token">'
         )
     return markup.replace(NO_BLANK + " ", "").strip()
-
-
-def caption(mark: SpanMark) -> str:
-    """The label under a span. displaCy does not escape labels, so it is done here."""
-    score = "" if mark.score is None else f" {mark.score:.2f}".replace(" 0.", " .")
-    return f"{GLYPHS[mark.status]} {escape(mark.label)}{score}".strip()
 
 
 def cut_points(text: str, marks: Sequence[SpanMark]) -> Tuple[List[int], List[int]]:

@@ -21,6 +21,7 @@ from spacy.tokens import Doc
 from ..corpus.docs import DOC_ID, scored_spans
 from ..corpus.pairs import DocPair, choose_output
 from ..relations import keyed_relations
+from ..span_scores import SpanKey
 from .scores import Counts
 
 TP, FN, FP, PLAIN = "tp", "fn", "fp", "plain"  # PLAIN: no gold to compare with
@@ -39,10 +40,10 @@ class SpanMark(NamedTuple):
 
 
 class RelationMark(NamedTuple):
-    """One relation to be shown."""
+    """One relation to be shown, with the offsets and labels of its ends."""
 
-    head: str
-    tail: str
+    head: SpanKey
+    tail: SpanKey
     label: str
     status: str
     score: Optional[float] = None
@@ -98,8 +99,7 @@ def mark_relations(pred: Doc, gold: Optional[Doc]) -> List[RelationMark]:
     marks = []
     for key, status in sorted(statuses(found, expected).items()):
         relation = found[key] if key in found else (expected or {})[key]
-        texts = (relation.head.text, relation.tail.text)
-        marks.append(RelationMark(*texts, relation.label, status, relation.score))
+        marks.append(RelationMark(*key, status, relation.score))
     return marks
 
 
@@ -110,6 +110,12 @@ def statuses(pred: Iterable[Key], gold: Optional[Iterable[Key]]) -> Dict[Key, st
     result = dict.fromkeys(gold, FN)
     result.update({key: TP if key in result else FP for key in pred})
     return result
+
+
+def caption(mark: Union[SpanMark, RelationMark]) -> str:
+    """Sign, label and score. Not escaped."""
+    score = "" if mark.score is None else f" {mark.score:.2f}".replace(" 0.", " .")
+    return f"{GLYPHS[mark.status]} {mark.label}{score}".strip()
 
 
 def count_marks(marks: Iterable[Union[SpanMark, RelationMark]]) -> Counts:

@@ -64,6 +64,7 @@ def documents_pages(
         "n_docs": len(docs),
         "n_shown": len(shown),
         "n_spans": len(marks),
+        "n_relations": sum(len(doc.relations) for doc in docs),
         # steps of the golden angle keep the hues of neighbours apart
         "hues": [round(210 + i * 137.508) % 360 for i in range(len(labels))],
         "classes": classes,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import List, Optional
+from typing import List, Optional, Tuple
 
 from ..analysis.marks import PLAIN, MarkedDoc, RelationMark, mark_spans
 from ..analysis.pages import documents_pages
@@ -29,14 +29,14 @@ def page(name: str, limits: Limits, text: str = "", result: Optional[Result] = N
 def marked_text(text: str, result: Result) -> MarkedDoc:
     """Entities that are in several sources are shown once."""
     spans = {(own["start"], own["end"], own["label"]): own["score"] for own in result["entities"]}
-    return MarkedDoc(text, mark_spans(spans, None), "", False, mark_links(text, result))
+    return MarkedDoc(text, mark_spans(spans, None), "", False, mark_links(result))
 
 
-def mark_links(text: str, result: Result) -> List[RelationMark]:
-    def words(end: Row) -> str:
-        return text[end["start"] : end["end"]]
+def mark_links(result: Result) -> List[RelationMark]:
+    def key(end: Row) -> Tuple[int, int, str]:
+        return end["start"], end["end"], end["label"]
 
     return [
-        RelationMark(words(own["head"]), words(own["tail"]), own["label"], PLAIN, own["score"])
+        RelationMark(key(own["head"]), key(own["tail"]), own["label"], PLAIN, own["score"])
         for own in result["relations"]
     ]

@@ -84,7 +84,7 @@ def test_relations_are_marked():
         ("left", TP, 0.75),
         ("in", FN, None),
     ]
-    assert (marks[1].head, marks[1].tail) == ("Ann", "Trent University")
+    assert (marks[1].head, marks[1].tail) == ((0, 3, "PER"), (9, 25, "ORG"))
     unannotated = Doc(VOCAB, words=["Ann"])
     for gold in (None, unannotated):
         assert [m.status for m in mark_relations(related(LEFT), gold)] == [PLAIN]

@@ -156,12 +156,13 @@ def test_report_shows_the_lengths_of_documents():
 
 
 def test_relations_and_clean_documents():
-    hit = RelationMark("Ann", "Rome", "in", "tp", 0.5)
-    missed = RelationMark("Ann", "Rome", "of", "fn")
+    ann, rome = (0, 3, "PER"), (7, 11, "LOC")
+    hit, missed = RelationMark(ann, rome, "in", "tp", 0.5), RelationMark(ann, rome, "of", "fn")
     for relations, clean in [([hit], True), ([hit, missed], False)]:
         doc = MarkedDoc("Ann in Rome", [SpanMark(0, 3, "PER", "tp")], "", True, relations)
         page = one_page([doc])
         assert ('class="doc clean"' in page) == clean and "<small>0.50</small>" in page
+        assert "<bdi>Ann</bdi>" in page and "<bdi>Rome</bdi>" in page
     assert "<ul" not in one_page([MarkedDoc("Ann", [], "", False)])
 
 
@@ -175,7 +176,8 @@ def test_pages_are_bounded_and_linked(monkeypatch):
         for i in range(40)
     ]
     marks = [SpanMark(13 * i, 13 * i + 3, "PER", "tp") for i in range(600)]
-    relations = [RelationMark("Ann", "Bob", "met", "tp")] * 450
+    met = [(0, 3, "PER"), (8, 11, "PER"), "met", "tp"]
+    relations = [RelationMark(*met)] * 450
     docs.append(MarkedDoc("Ann met Bob. " * 600, marks, "long", True, relations, 41))
     pages = list(documents_pages(docs, title="", note="", name="a b.html"))
     assert [name for name, _ in pages[:3]] == ["a b.html", "a b-2.html", "a b-3.html"]
