@@ -4,8 +4,13 @@ from importlib.util import find_spec
 
 import pytest
 import torch
+from hypothesis import settings
 
 from .minilm import FOLDER
+
+# No test depends on the time it takes.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 NEEDED = {"spacy_transformers": "spacy_transformers", "huggingface": "transformers"}
 

@@ -26,7 +26,7 @@ def disjoint(starts, ends, members):
 
 
 @given(tables)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_best_set_is_the_maximum_over_all_subsets(table):
     starts, ends, weights = arrays(table)
     keep = choose(starts, ends, weights, best_set)
@@ -38,7 +38,7 @@ def test_best_set_is_the_maximum_over_all_subsets(table):
 
 
 @given(tables)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_greedy_set_is_the_plain_loop(table):
     starts, ends, weights = arrays(table)
     keep = choose(starts, ends, weights, greedy_set)
@@ -53,7 +53,7 @@ def test_greedy_set_is_the_plain_loop(table):
 
 
 @given(tables)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_outermost_keeps_no_span_inside_another(table):
     starts, ends, _ = arrays(table)
     keep = outermost(starts, ends)
@@ -84,7 +84,7 @@ def test_flat_choice_weighs_log_odds_over_the_threshold():
 
 
 @given(st.integers(0, 10_000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_with_threshold_0_the_most_probable_set_wins(seed):
     """Softmax over two labels and none: of all sets of spans that do not overlap, the one whose
     classes are the most probable together."""

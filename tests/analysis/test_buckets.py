@@ -131,7 +131,7 @@ def test_quartiles(system):
     ]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(CORPORA, st.booleans())
 def test_parts_sum_to_the_whole(corpora, quartiles):
     """Buckets, labels, lengths, documents, kinds of errors and the confusion table all hold every

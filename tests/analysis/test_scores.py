@@ -35,7 +35,7 @@ def test_scores(system):
     assert len(system.corpus.docs) == 3  # the document without annotation is left out
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(CORPORA)
 def test_scores_are_those_of_spacy(corpora):
     [system] = random_systems(corpora)

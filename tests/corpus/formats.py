@@ -120,3 +120,30 @@ def write_ents(path):
         doc[0].pos_ = "X"
         docs.append(doc)
     DocBin(docs=docs).to_disk(path)
+
+
+DAMAGE = [
+    b"",
+    b'"',
+    b"{",
+    b"]",
+    b",",
+    b":",
+    b"\n",
+    b"\t",
+    b" ",
+    b"O",
+    b"-1",
+    b"9",
+    b"null",
+    b"\xff",
+]
+
+
+def damage(content, choose):
+    """The bytes of a file with three random changes."""
+    changed = bytearray(content)
+    for _ in range(3):
+        position = choose.randrange(len(changed))
+        changed[position : position + choose.randrange(3)] = choose.choice(DAMAGE)
+    return bytes(changed)

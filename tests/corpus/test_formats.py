@@ -15,26 +15,10 @@ from spacy_spanner.corpus.record import CorpusError, ReadOptions
 from spacy_spanner.corpus.tagged import parse_names
 from spacy_spanner.relations import StoredRelation, get_relations
 
-from .formats import FLAT, NESTED, SAMPLES, TAG_NAMES, WORDS, name_of, put
+from .formats import FLAT, NESTED, SAMPLES, TAG_NAMES, WORDS, damage, name_of, put
+from .test_relation_files import RELATION_FILES
 
 JOINED = StoredRelation(0, 2, "PER", 3, 5, "ORG", "joined")
-
-DAMAGE = [
-    b"",
-    b'"',
-    b"{",
-    b"]",
-    b",",
-    b":",
-    b"\n",
-    b"\t",
-    b" ",
-    b"O",
-    b"-1",
-    b"9",
-    b"null",
-    b"\xff",
-]
 
 
 def read(path):
@@ -56,7 +40,7 @@ def convert_one(path, **settings):
 
 
 def test_there_is_a_sample_of_each_format():
-    assert {sample.format for sample in SAMPLES} == set(READERS)
+    assert {sample.format for sample in SAMPLES} | RELATION_FILES.keys() == READERS.keys()
 
 
 @pytest.mark.parametrize("compressed", [False, True])
@@ -231,11 +215,7 @@ def test_damaged_samples_end_in_a_corpus_error_or_none(tmp_path, sample):
         folder.mkdir()
         path = put(sample, folder)
         damaged = path if path.is_file() else path / "d1.ann"
-        content = bytearray(damaged.read_bytes())
-        for _ in range(3):
-            position = choose.randrange(len(content))
-            content[position : position + choose.randrange(3)] = choose.choice(DAMAGE)
-        damaged.write_bytes(content)
+        damaged.write_bytes(damage(damaged.read_bytes(), choose))
         try:
             convert([path], folder / "out", format=sample.format, options=sample.options)
         except CorpusError:

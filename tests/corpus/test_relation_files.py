@@ -1,6 +1,7 @@
 """Corpora of relations in formats of their own, and folds."""
 
 import json
+import random
 
 import pytest
 import spacy
@@ -10,6 +11,8 @@ from spacy_spanner.corpus.detect import detect_format
 from spacy_spanner.corpus.docs import read_docs
 from spacy_spanner.corpus.record import CorpusError
 from spacy_spanner.relations import get_relations
+
+from .formats import damage
 
 TRIPLES = [
     {
@@ -44,6 +47,13 @@ ADE = (
 )
 
 
+RELATION_FILES = {
+    "triples": "\n".join(map(json.dumps, TRIPLES)),
+    "scierc": "\n".join(map(json.dumps, SCIERC)),
+    "ade": ADE,
+}
+
+
 def converted(tmp_path, items, name="x.json", **options):
     path = tmp_path / name
     text = items if isinstance(items, str) else "\n".join(map(json.dumps, items))
@@ -63,6 +73,18 @@ def texts(doc):
         )
         for r in get_relations(doc)
     ]
+
+
+@pytest.mark.parametrize("format", RELATION_FILES)
+def test_damaged_files_end_in_a_corpus_error_or_none(tmp_path, format):
+    choose = random.Random(format)
+    for number in range(40):
+        path, target = tmp_path / f"{number}.txt", tmp_path / f"{number}.spacy"
+        path.write_bytes(damage(RELATION_FILES[format].encode(), choose))
+        try:
+            convert([path], target, format=format)
+        except CorpusError:
+            assert not target.exists()
 
 
 def test_triples(tmp_path):

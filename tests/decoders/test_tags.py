@@ -57,7 +57,7 @@ def as_table(rows: list) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("name", SCHEMES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(case=flat_rows())
 def test_spans_to_tags_and_back(name, case):
     lengths, table = case
@@ -72,7 +72,7 @@ def test_spans_to_tags_and_back(name, case):
 
 
 @pytest.mark.parametrize("name", SCHEMES)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_any_tags_are_read_as_conlleval_does(name, data):
     scheme = TagScheme(name, N_LABELS)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import spacy
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span, SpanGroup
@@ -25,7 +25,6 @@ from .small import write_jsonl
 VOCAB = spacy.blank("en").vocab
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=8), max_size=12),
     st.integers(1, 5),

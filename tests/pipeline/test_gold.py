@@ -115,7 +115,7 @@ def test_spans_cut_by_a_window_are_unknown_to_it():
 
 
 @given(st.integers(0, 10_000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_gold_of_rows_is_what_a_slow_loop_says(seed):
     """Documents of any length, joined or cut, with spans anywhere and tokens that are unknown."""
     rng = random.Random(seed)

@@ -21,7 +21,7 @@ def make_doc(length, sentence_starts=None):
 
 
 @given(st.integers(1, 200), st.integers(2, 40), st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_every_start_is_owned_once_and_short_spans_are_held(length, window, data):
     overlap = data.draw(st.integers(0, window - 1))
     rows = list(windows(0, length, window=window, overlap=overlap))
@@ -39,7 +39,7 @@ def test_cost_is_linear():
 
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=12), st.booleans())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_sentences_stay_whole_where_they_fit(sentence_lengths, pack):
     bounds = numpy.cumsum([0, *sentence_lengths])
     doc = make_doc(int(bounds[-1]), set(bounds[:-1].tolist()))
@@ -69,7 +69,7 @@ def test_number_of_rows(length, expected):
 
 
 @given(st.lists(st.integers(0, 30), max_size=12), st.floats(0, 1), st.integers(0, 9))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_joined_rows_own_every_token_once(lengths, share, seed):
     joined = numpy.random.default_rng(seed).random(len(lengths)) < share
     docs = [make_doc(n) for n in lengths]

@@ -39,7 +39,7 @@ def test_band_lists_each_start_with_each_width():
         assert valid[row].tolist() == [end <= length for _, end in expected]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(gold_table)
 def test_pairing_equals_a_loop(gold):
     starts, ends = band(torch.tensor([1, 2, 4]), 7)
@@ -56,7 +56,7 @@ def test_the_first_of_equally_near_gold_spans_is_taken():
     assert partner.tolist() == [[0, 0]]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(gold_table)
 def test_the_same_span_under_two_labels_counts_once(gold):
     spans = [tuple(span[:3]) for span in gold.tolist()]

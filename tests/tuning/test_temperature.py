@@ -11,7 +11,7 @@ from spacy_spanner.tuning.temperature import fit_temperature, log_loss
 SCORES = st.lists(st.tuples(st.floats(0.01, 0.99), st.booleans()), min_size=1, max_size=30)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(SCORES)
 def test_temperature_is_the_best_of_a_grid(pairs):
     scores = numpy.array([score for score, _ in pairs])

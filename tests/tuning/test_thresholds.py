@@ -49,7 +49,7 @@ def label_grid(candidates, label, common):
     return [common, *(t for t in GRID if t < scores.max(initial=0))]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(ITEMS)
 def test_best_of_all(items):
     candidates = make_candidates(items)
@@ -67,7 +67,7 @@ def test_best_of_all(items):
     assert (kept == start).all()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     ITEMS,
     st.sampled_from([None, "best", "greedy"]),
@@ -93,7 +93,7 @@ def test_never_lower_than_before(items, rule, values, temperature, per_label, fi
     assert fit or best.temperature == temperature
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(ITEMS, st.sampled_from(["best", "greedy"]), st.sampled_from([0.1, 0.4, 0.7]))
 def test_flat_choice_is_made_anew(items, rule, threshold):
     """What is kept is what the component would choose among the spans over the threshold."""
