@@ -17,7 +17,7 @@ from .word_line import LABEL_SIZE, WORD_SIZE, Place, lay_words, text_width
 CONTEXT = 60  # characters around relations
 LONGEST = 2_000  # characters of a drawing; longer relations are only listed
 MOST_ARCS = 40  # of a drawing
-ELEMENT = 160  # bytes of markup around a text of a drawing
+TEXT_BYTES, BOX_BYTES, ARC_BYTES = 50, 90, 350  # bytes of markup of an element, without its text
 BOX, LEVEL, RADIUS = 19, 24, 8  # pixels
 PORT = 7  # pixels between the ends of arcs
 TRIES = 20  # places of the ends of arcs in a box
@@ -65,8 +65,8 @@ class Drawing(NamedTuple):
     def size(self) -> int:
         """About how many bytes of markup it takes."""
         texts = [own.text for own in self.words + self.labels]
-        n_elements = len(texts) + len(self.boxes) + 3 * len(self.arcs)
-        return sum(len(text.encode()) for text in texts) + ELEMENT * n_elements
+        markup = TEXT_BYTES * len(texts) + BOX_BYTES * len(self.boxes) + ARC_BYTES * len(self.arcs)
+        return sum(len(text.encode()) for text in texts) + markup
 
 
 def group_relations(doc: MarkedDoc) -> Iterator[Tuple[int, int, List[RelationMark]]]:

@@ -184,7 +184,7 @@ def interval_text(bounds: Sequence[float], number: int, *, integer: bool) -> str
         return f"{bounds[-1] + 1:g} +" if integer else f"> {two_digits(bounds[-1])}"
     high = f"{bounds[number]:g}" if integer else two_digits(bounds[number])
     if number == 0:
-        return high if integer and bounds[0] == 1 else f"≤ {high}"
+        return high if integer and bounds[0] in (0, 1) else f"≤ {high}"
     low = bounds[number - 1]
     if not integer:
         return f"{two_digits(low)}-{high}"

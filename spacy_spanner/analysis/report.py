@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence
 
+import numpy
+
 from .attributes import ATTRIBUTES, TrainingFacts, corpus_oov_density
 from .buckets import Edges, Split, bucket_counts, length_buckets, make_split
 from .mistakes import confident_errors, confusion, error_counts
+from .relation_scores import relation_labels, relation_tables
 from .scores import (
     Counts,
+    bootstrap_counts,
     by_label,
     by_length,
     macro_f,
@@ -47,10 +51,12 @@ def make_report(
         for attribute in ATTRIBUTES
         if train is not None or not attribute.needs_train
     ]
+    labels = relation_labels(systems)
     parts = [
         {
             **describe_system(system, splits, facts, n_errors=n_errors),
             "document_length": describe_lengths(system, quartiles=quartiles),
+            "relations": describe_relations(system, labels),
         }
         for system in systems
     ]
@@ -62,6 +68,10 @@ def make_report(
     for system, part in zip(systems[1:], parts[1:], strict=True):
         difference = paired_bootstrap(systems[0], system, resamples=resamples)._asdict()
         own = {"name": system.name, **compare_parts(parts[0], part), "f_score": difference}
+        own["relations"] = None
+        if part["relations"] is not None:
+            counts = numpy.stack([systems[0].relation_counts, system.relation_counts])
+            own["relations"] = bootstrap_counts(counts, resamples=resamples, seed=0)._asdict()
         report["comparisons"].append(own)
     report["comparison"] = next(iter(report["comparisons"]), None)
     return report
@@ -125,6 +135,17 @@ def describe_lengths(system: System, *, quartiles: bool) -> Dict[str, Any]:
         }
         for unit, kinds in length_buckets(system, quartiles=quartiles).items()
     }
+
+
+def describe_relations(system: System, labels: Sequence[str]) -> Optional[Dict[str, Any]]:
+    """Scores of relations in total and in groups; None where gold has no annotation of relations."""
+    if not system.corpus.has_relations.any():
+        return None
+    tables = {
+        key: {name: as_dict(counts) for name, counts in table.items()}
+        for key, table in relation_tables(system, labels).items()
+    }
+    return {"overall": as_dict(Counts(*system.relation_counts.sum(axis=0).tolist())), **tables}
 
 
 def describe_errors(system: System) -> Dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Dict, FrozenSet, List, Optional, Sequence, Tuple
+from typing import Collection, Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy
 from spacy.tokens import Doc
@@ -22,6 +22,7 @@ from ..relations import get_relations, keyed_relations
 from ..span_scores import SpanKey
 
 DOC, START, END, LABEL = range(4)  # columns of a span table
+TP, FN, FP = range(3)  # columns of a table of counts
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,16 @@ class GoldCorpus:
         return numpy.array([get_relations(doc) is not None for doc in self.docs], dtype=bool)
 
 
+class RelationCase(NamedTuple):
+    """A relation of gold or of a system."""
+
+    doc: int
+    label: str
+    distance: int  # gold tokens between both ends
+    ends_right: bool  # both ends of a gold relation were predicted, of a predicted one are gold
+    outcome: int  # TP, FN or FP
+
+
 @dataclass(frozen=True)
 class System:
     """The predictions of one system for a corpus, compared with gold."""
@@ -76,7 +87,15 @@ class System:
     pred: SpanSet
     found: numpy.ndarray = field(repr=False)  # (G,) bool: gold spans that were predicted
     correct: numpy.ndarray = field(repr=False)  # (P,) bool: predicted spans that are gold
-    relation_counts: numpy.ndarray = field(repr=False)  # (D, 3) TP, FN, FP; 0 without annotation
+    relations: List[RelationCase] = field(repr=False)  # of documents with annotation of relations
+
+    @cached_property
+    def relation_counts(self) -> numpy.ndarray:
+        """(D, 3) TP, FN, FP; 0 without annotation"""
+        counts = numpy.zeros((len(self.corpus.docs), 3), dtype="int64")
+        for case in self.relations:
+            counts[case.doc, case.outcome] += 1
+        return counts
 
 
 def load_systems(
@@ -136,11 +155,10 @@ def read_systems(
     docs = [golds[i] for i in use]
     used = [[system_docs[i] for i in use] for system_docs in preds]
     ids: Dict[str, int] = {}
-    gold_set = span_set(docs, [annotated[i] for i in use], ids)
-    pred_sets = [
-        span_set(docs, [scored_spans(d, output=output, spans_key=spans_key) for d in own], ids)
-        for own in used
-    ]
+    gold_spans = [annotated[i] for i in use]
+    gold_set = span_set(docs, gold_spans, ids)
+    found = [[scored_spans(d, output=output, spans_key=spans_key) for d in own] for own in used]
+    pred_sets = [span_set(docs, own, ids) for own in found]
     corpus = GoldCorpus(docs, list(ids), gold_set, words_with_vectors(docs, used), more)
     return [
         System(
@@ -149,9 +167,9 @@ def read_systems(
             pred,
             found=contained(gold_set.spans, pred.spans),
             correct=contained(pred.spans, gold_set.spans),
-            relation_counts=count_relations(own, docs),
+            relations=compare_relations(own, docs, pred_spans, gold_spans),
         )
-        for name, pred, own in zip(names, pred_sets, used, strict=True)
+        for name, pred, own, pred_spans in zip(names, pred_sets, used, found, strict=True)
     ]
 
 
@@ -196,16 +214,29 @@ def touched_tokens(doc: Doc, spans: Sequence[Tuple[int, int]]) -> numpy.ndarray:
     return numpy.stack([first, last], axis=1)
 
 
-def count_relations(preds: Sequence[Doc], golds: Sequence[Doc]) -> numpy.ndarray:
-    """True positives, false negatives and false positives of each document; 0 where gold has no
-    annotation of relations. Strict: label, and offsets and labels of both ends.  (D, 3)"""
-    counts = numpy.zeros((len(golds), 3), dtype="int64")
-    for i, (pred, gold) in enumerate(zip(preds, golds, strict=True)):
-        expected, found = keyed_relations(gold), set(keyed_relations(pred) or ())
-        if expected is not None:
-            n_correct = len(found.intersection(expected))
-            counts[i] = n_correct, len(expected) - n_correct, len(found) - n_correct
-    return counts
+def compare_relations(
+    preds: Sequence[Doc],
+    golds: Sequence[Doc],
+    pred_spans: Sequence[Optional[Collection[SpanKey]]],
+    gold_spans: Sequence[Optional[Collection[SpanKey]]],
+) -> List[RelationCase]:
+    """The relations of documents whose gold has an annotation of relations. Strict: label, and offsets
+    and labels of both ends."""
+    cases = []
+    rows = zip(preds, golds, pred_spans, gold_spans, strict=True)
+    for number, (pred, gold, pred_own, gold_own) in enumerate(rows):
+        expected, found = keyed_relations(gold), keyed_relations(pred) or {}
+        if expected is None:
+            continue
+        for key in sorted({*expected, *found}):
+            head, tail, label = key
+            outcome = FP if key not in expected else TP if key in found else FN
+            others = (gold_own if outcome == FP else pred_own) or ()
+            right = outcome == TP or (head in others and tail in others)
+            ends = touched_tokens(gold, sorted([head[:2], tail[:2]]))  # (2, 2)
+            distance = max(int(ends[1, 0] - ends[0, 1]), 0)
+            cases.append(RelationCase(number, label, distance, right, outcome))
+    return cases
 
 
 def words_with_vectors(

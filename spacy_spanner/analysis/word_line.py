@@ -15,6 +15,7 @@ from .marks import SpanMark, caption
 WORD_SIZE, LABEL_SIZE = 16, 11  # of letters, in pixels
 BLANK, PADDING = 6, 8  # pixels between words, and around the label of an entity
 NARROW, BROAD = set("fijlrtI.,;:'|!()[]- "), set("mwMW@%—…")
+LEFT_OUT = "…"  # the text goes on
 Place = Tuple[float, float]  # left end and width
 
 
@@ -46,6 +47,10 @@ def lay_words(text: str, begin: int, end: int, entities: Sequence[SpanMark]) -> 
     pieces = cut_pieces(text, begin, end, entities)
     members = [piece_numbers(pieces, mark) for mark in entities]
     words = [text[a:b] for a, b in pieces]
+    if text[:begin].strip():
+        words[0] = f"{LEFT_OUT} {words[0]}"
+    if text[end:].strip():
+        words[-1] += f" {LEFT_OUT}"
     widths = [text_width(word, WORD_SIZE) for word in words]
     for n in sorted(range(len(entities)), key=lambda n: len(members[n])):
         own, label = members[n], text_width(caption(entities[n]), LABEL_SIZE)

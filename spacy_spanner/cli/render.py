@@ -29,7 +29,7 @@ def render_cli(
     ),
     title: str = typer.Option("Predictions", "--title", help="Heading of the page"),
 ) -> None:
-    """Write HTML pages of documents with nested spans.
+    """Write HTML pages of documents with nested spans, and relations as arcs over the text.
 
     With gold, true positives, false negatives and false positives are marked, and counted over the
     documents read. Labels have their confidences. Pages are self-contained, with a light and a dark

@@ -104,6 +104,8 @@ def test_drawings_show_what_is_near_and_are_bounded():
     assert sorted(end - begin for begin, end, _ in groups)[0] == 0  # too wide to be drawn
     assert all(end - begin < arcs.LONGEST + 3 * arcs.CONTEXT for begin, end, _ in groups)
     assert sorted(own for *_, group in groups for own in group) == sorted(relations)
+    first = draw_relations(doc, *next(own for own in groups if own[0] == 0 < own[1]), {})
+    assert [first.words[0].text, first.words[-1].text] == ["word", "word …"]
     many = MarkedDoc(text, [], "", True, [relations[1]] * 1000)
     parts = list(make_articles([many], {}))
     assert sum(len(part.relations) for part in parts) == 1000
