@@ -15,7 +15,6 @@ import typer
 from tqdm import tqdm
 
 from .accuracy import Run, execute, plan
-from .data import DATASETS
 from .results import (
     ENCODERS,
     MEMORY,
@@ -323,7 +322,7 @@ def quick(folder: Path = typer.Option(Path("corpus/bench-quick"), help="Where re
         systems="spancat,global_pointer",
         encoder=None,
         seeds="0",
-        steps=DATASETS["demo"].steps,
+        steps=100,
         workers=2,
         data=Path("assets"),
         vectors=None,
