@@ -16,7 +16,8 @@ from typing import Any, Dict, Optional
 
 import numpy
 
-CLIENTS = 40
+CLIENTS = 40  # `hey` lets all of them send at the same moments
+WARM_UP = 5  # seconds
 SENTENCE = "The IL-2 gene is expressed in human T cells after stimulation with phorbol ester ."
 
 
@@ -38,11 +39,11 @@ def measure_service(pipeline: Path, *, rate: int, seconds: int) -> Optional[Dict
         with TemporaryDirectory() as folder:
             body = Path(folder) / "body.json"
             body.write_text(json.dumps({"text": SENTENCE}))
-            load = [tool, "-z", f"{seconds}s", "-c", str(CLIENTS), "-q", str(rate / CLIENTS)]
-            load += ["-o", "csv", "-m", "POST", "-T", "application/json", "-D", str(body)]
-            done = subprocess.run(
-                [*load, f"{url}/annotate"], check=True, stdout=subprocess.PIPE, text=True
-            )
+            load = [tool, "-c", str(CLIENTS), "-q", str(rate / CLIENTS), "-o", "csv"]
+            load += ["-m", "POST", "-T", "application/json", "-D", str(body)]
+            for length in (WARM_UP, seconds):
+                command = [*load, "-z", f"{length}s", f"{url}/annotate"]
+                done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     finally:
         server.terminate()
         server.wait(30)
