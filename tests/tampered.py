@@ -28,16 +28,20 @@ STORED = {
     "characters": ("seq_ner", CHARACTERS),
     "joined": ("global_pointer", JOINED),
 }
-RELATIONS = "global_pointer_relations"
+RELATIONS, CLASSIFIER = "global_pointer_relations", "relation_classifier"
+# The model of a relation component; null for that of the factory.
+ARCHITECTURES = {RELATIONS: None, CLASSIFIER: "spacy-spanner.RelationClassifier.v1"}
 
 Stored = Dict[str, Any]  # "cfg": settings; "model": what thinc stores, decoded
 Change = Callable[[Stored], Any]
 
 
 def make(name: str) -> Any:
-    if name == RELATIONS:
-        nlp = spacy.blank("en")
-        nlp.add_pipe(RELATIONS, config={"model": {"head_size": 16, "tok2vec": TOK2VEC}})
+    if name in ARCHITECTURES:
+        nlp, model = spacy.blank("en"), {"head_size": 16, "tok2vec": TOK2VEC}
+        if ARCHITECTURES[name]:
+            model["@architectures"] = ARCHITECTURES[name]
+        nlp.add_pipe(RELATIONS, config={"model": model})
         return nlp
     factory, tok2vec = STORED[name]
     return make_nlp(factory, tok2vec=tok2vec)
@@ -47,7 +51,7 @@ def make(name: str) -> Any:
 def stored_bytes(name: str) -> bytes:
     """An initialized component of this name, as it is stored."""
     nlp = make(name)
-    examples = relation_examples(nlp) if name == RELATIONS else make_examples(nlp)
+    examples = relation_examples(nlp) if name in ARCHITECTURES else make_examples(nlp)
     nlp.initialize(lambda: examples)
     return nlp.pipeline[0][1].to_bytes(exclude=["vocab"])
 
@@ -266,6 +270,7 @@ def cases() -> List[Tuple[str, str, Change]]:
     for name, own in {"global_pointer": ENTITY_SETTINGS, RELATIONS: RELATION_SETTINGS}.items():
         found += [(f"{k}={v!r}"[:40], name, setting(k, v)) for k, v in [*SETTINGS, *own]]
     heads = ("seq_ner", "hierarchical_ner", "modularized_interaction", "locate_and_label")
+    heads += ("hscrf", "bilstm_pointer", CLASSIFIER)
     found += [(told, name, change) for name in heads for told, change in SIZES]
     heads = ("global_pointer", "hierarchical_ner", "bundled_ner", "joined")
     found += [(told, name, change) for name in heads for told, change in TENSORS]
