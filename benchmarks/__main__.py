@@ -85,9 +85,13 @@ def accuracy(
         list(pool.map(all_seeds_of, grid))
 
 
-def measured(run: Run, results: Path, options: List[str], bar: tqdm) -> dict:
-    """The record of a run, from the file of results or else measured in a process of its own."""
-    if run_key(asdict(run)) not in load(results):
+def measured(
+    run: Run, results: Path, options: List[str], bar: tqdm, *, again: bool = False
+) -> dict:
+    """The record of a run, from the file of results or else measured in a process of its own.
+
+    again: Measure it also where it is in the file."""
+    if again or run_key(asdict(run)) not in load(results):
         command = [sys.executable, "-m", "benchmarks", "one", json.dumps(asdict(run))]
         process = subprocess.run(
             [*command, *options], capture_output=True, text=True, env=ONE_THREAD
@@ -109,12 +113,15 @@ def paper(
     corpora: Optional[str] = typer.Option(None, help="Corpora, by commas [those of the table]"),
     seeds: str = typer.Option("0,1", help="Seeds, by commas"),
     steps: int = typer.Option(0, help="Training steps [the corpus' own]"),
+    learn_rate: float = typer.Option(0.002, help="Learning rate of all rows"),
     data: Path = DATA,
     minutes: float = MINUTES,
     results: Path = typer.Option(PAPER_RUNS, help="File that every finished run is appended to"),
     target: Path = typer.Option(Path("docs/papers.md"), help="The page to write"),
 ) -> None:
-    """Run tables of the papers, and write the page of them."""
+    """Run tables of the papers, and write the page of them; runs that have what a table measures are
+    not done again."""
+    from .paper_measures import is_measured
     from .papers import PAPERS, runs_of
     from .papers_page import write_page
 
@@ -124,16 +131,17 @@ def paper(
             raise typer.BadParameter(f"There is no table {name}. Choose: {', '.join(PAPERS)}.")
     where = corpora.split(",") if corpora else []
     numbers = [int(seed) for seed in seeds.split(",")]
-    known = load(RESULTS)
-    runs = [
+    known = {**load(RESULTS), **load(results)}
+    runs = dict.fromkeys(
         run
-        for name in chosen
-        for run in runs_of(PAPERS[name], where, numbers, steps)
-        if PAPERS[name].needs_analysis or run_key(asdict(run)) not in known
-    ]
+        for own in (PAPERS[name] for name in chosen)
+        for run in runs_of(own, where, numbers, steps, learn_rate)
+        if not is_measured(own.measures, known.get(run_key(asdict(run))), own.lengths)
+    )
     with tqdm(total=len(runs), unit="run") as bar:
         for run in runs:
-            measured(run, results, [f"--data={data}", f"--minutes={minutes}"], bar)
+            options = [f"--data={data}", f"--minutes={minutes}"]
+            measured(run, results, options, bar, again=True)
     write_page([*read_lines(RESULTS), *read_lines(results)], target)
 
 

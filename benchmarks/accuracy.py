@@ -9,7 +9,7 @@ from collections import defaultdict
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Callable, Dict, List, Optional, Set
+from typing import Any, Dict, List, Optional, Set
 
 import spacy
 import torch
@@ -20,15 +20,11 @@ from spacy.training.initialize import init_nlp
 from spacy.training.loop import train
 from spacy.util import load_config_from_str
 from thinc.api import Config
-from torch import Tensor
 
 from spacy_spanner.acceleration import remember_codecs, use_fastest_ops
 from spacy_spanner.analysis.attributes import training_facts
 from spacy_spanner.analysis.report import make_report
 from spacy_spanner.analysis.systems import load_systems
-from spacy_spanner.contract import Tokens
-from spacy_spanner.models.locate_and_label import LocateAndLabel
-from spacy_spanner.pipeline.component import SpanTablePipe
 from spacy_spanner.relations import doc_relations
 
 from .data import DATASETS, corpus, read_docs, width_of
@@ -90,16 +86,14 @@ def execute(
         size = sum(
             f.stat().st_size for f in (Path(folder) / "model-best").rglob("*") if f.is_file()
         )
-        proposals = watch_proposals(best)
         dev_docs = read_docs(paths["dev"], dataset.lang)
         scores = score(best, dev_docs)
-        n_proposals = sum(proposals)
         if run.seed == 0 and dataset.running_text:
             scores["running_text"] = running_text(best, train_docs, docs=100, tokens=5000)
         scores["analysis"] = analysis(Path(folder) / "model-best", paths["dev"], train_docs)
-        if proposals:  # of Locate and Label: what the classifier has to look at
-            n_gold = sum(len(doc.spans["sc"]) for doc in dev_docs)
-            scores["proposals_per_gold"] = round(n_proposals / n_gold, 1)
+        proposals = scores["analysis"]["proposals"]
+        if proposals is not None:
+            scores["proposals_per_gold"] = round(proposals["per_gold"], 1)
     return {
         **asdict(run),
         **scores,
@@ -144,7 +138,8 @@ def training_config(
 
 
 def analysis(model: Path, gold: Path, train_docs: List[Doc]) -> Dict[str, Any]:
-    """The groups and kinds of errors of the papers' tables, as `spacy spanner analyze` counts them."""
+    """The groups, kinds of errors and proposals of the papers' tables, as `spacy spanner analyze`
+    counts them."""
     systems, output = load_systems([str(model)], str(gold), output="auto", spans_key="sc", limit=0)
     facts = training_facts(train_docs, output=output, spans_key="sc")
     part = make_report(systems, train=facts, resamples=1)["systems"][0]
@@ -155,24 +150,8 @@ def analysis(model: Path, gold: Path, train_docs: List[Doc]) -> Dict[str, Any]:
     }
     errors = {kind: round(100 * part["errors"][f"{kind}_rate"], 2) for kind in ("boundary", "type")}
     lengths = {own["length"]: [own[name] for name in counts] for own in part["lengths"]}
-    return {"lengths": lengths, "groups": groups, "errors": errors}
-
-
-def watch_proposals(nlp: Any) -> List[int]:
-    """A list that is filled, while the pipeline predicts, with how many spans filters let through."""
-    counts: List[int] = []
-    for _, pipe in nlp.pipeline:
-        module = pipe.model.shims[0].module if isinstance(pipe, SpanTablePipe) else None
-        if isinstance(module, LocateAndLabel):
-            propose = module.proposals
-
-            def counted(encoded: Tokens, propose: Callable[..., Tensor] = propose) -> Tensor:
-                let_through = propose(encoded)  # (B, L, W) bool
-                counts.append(int(let_through.sum()))
-                return let_through
-
-            module.proposals = counted  # type: ignore[method-assign]
-    return counts
+    parts = {"lengths": lengths, "groups": groups, "errors": errors}
+    return {**parts, "proposals": part["proposals"]}
 
 
 class Clock:

@@ -1,146 +1,285 @@
-"""docs/papers.md: the tables of the papers, published figures and ours, from the file of results."""
+"""docs/papers.md: the tables of the papers, published figures and ours, from the files of results."""
 
 from __future__ import annotations
 
-from itertools import chain
+import re
+from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean
-from typing import Any, Dict, List, Optional, Tuple
+from statistics import mean, stdev
+from typing import Any, Dict, List, Sequence
 
-from spacy_spanner.analysis.buckets import read_edges
-
-from .data import DATASETS
-from .papers import ENCODER, PAPERS, PLAIN, PaperTable, steps_of
+from .accuracy import STATIC
+from .data import DATASETS, TRANSFORMERS
+from .paper_measures import SPEEDS, values_of
+from .papers import ENCODER, LEARN_RATE, PAPERS, PaperTable, steps_of
 from .results import quality
-from .systems import name_of
-from .tables import by_corpus, spread, table
+from .tables import by_corpus, table
 
 Record = Dict[str, Any]
 HEAD = Path(__file__).with_name("papers_head.md")
+NOTHING = "–"
+SUMMARY = (
+    *("table", "command", "corpus, budget", "seeds", "published", "ours"),
+    *("signs", "why, and what to know"),
+)
+AS_PUBLISHED, OPPOSITE, UNCLEAR, MIXED, ONE_SEED = (
+    *("as published", "opposite", "unclear", "mixed in the paper", "one seed"),
+)
 
 
-Place = Tuple[str, str, int]  # corpus, encoder, steps
+@dataclass(frozen=True)
+class Place:
+    """A corpus and what a training may use."""
+
+    corpus: str
+    encoder: str
+    steps: int
+
+    def text(self) -> str:
+        """Readable, for the head of a table."""
+        limit = DATASETS[self.corpus].budgets[self.encoder].train_limit
+        sentences = f", {limit:,} sentences" if limit else ""
+        return f"{self.corpus}, `{self.encoder}`, {self.steps:,} steps{sentences}"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured of a table at one place."""
+
+    own: PaperTable
+    place: Place
+    runs: Dict[str, List[Record]]  # of the rows that were run, one for each seed
+
+    def seeds(self) -> List[int]:
+        return sorted({len(runs) for runs in self.runs.values()})
+
+    def rates(self) -> List[float]:
+        return sorted({run["learn_rate"] for runs in self.runs.values() for run in runs})
+
+    def values(self, row: str, measure: str) -> Dict[str, List[float]]:
+        """The values of all seeds by column."""
+        base = {run["seed"]: run["f"] for run in self.runs.get("base", [])}
+        found: Dict[str, List[float]] = {}
+        for run in self.runs.get(row, []):
+            own = values_of(measure, run, self.own.lengths, base.get(run["seed"], 0.0))
+            for column, value in own.items():
+                found.setdefault(column, []).append(value or 0.0)
+        return found
+
+    def changes(self, row: str) -> List[float]:
+        """F minus that of the row it is compared with, of the seeds that both have."""
+        full = {run["seed"]: run["f"] for run in self.runs.get(self.own.reference(row), [])}
+        return [run["f"] - full[run["seed"]] for run in self.runs.get(row, []) if run["seed"] in full]
+
+    def sign(self, row: str) -> str:
+        """Whether the change has the sign of the paper; "unclear" where seeds do not agree."""
+        changes, published = self.changes(row), published_changes(self.own, row)
+        if not changes:
+            return ""
+        if len(changes) == 1:
+            return ONE_SEED
+        if min(published) < 0 < max(published):
+            return MIXED
+        same = {change * published[0] > 0 for change in changes}
+        return UNCLEAR if len(same) > 1 else AS_PUBLISHED if same.pop() else OPPOSITE
+
+
+def published_changes(own: PaperTable, row: str) -> List[float]:
+    """The same of the published figures, by corpus. Figures without numbers: the paper says that the
+    row compared with is best."""
+    cells = [own.rows[name][1].split("/") for name in (row, own.reference(row))]
+    pairs = zip(*cells, strict=False)
+    numbers = [[float(c) for c in pair] for pair in pairs if all(re.search(r"\d", c) for c in pair)]
+    return [a - b for a, b in numbers if a != b] or [-1.0]
 
 
 def write_page(runs: List[Record], target: Path) -> None:
     """Write the page from all finished runs."""
     lines = [HEAD.read_text(encoding="utf8").strip(), ""]
     for paper in dict.fromkeys(own.paper for own in PAPERS.values()):
-        lines += [f"## {paper}", ""]
-        for name, own in PAPERS.items():
-            if own.paper == paper:
-                lines += paper_table(name, own, runs)
+        tables = {name: own for name, own in PAPERS.items() if own.paper == paper}
+        measured = {name: measured_at(own, runs) for name, own in tables.items()}
+        rows = [row for name in tables for row in summary(name, tables[name], measured[name])]
+        lines += [f"## {paper}", "", *table(list(SUMMARY), rows), ""]
+        for name, own in tables.items():
+            lines += details(name, own, measured[name])
     target.write_text("\n".join(lines).rstrip() + "\n", encoding="utf8")
 
 
-def paper_table(name: str, own: PaperTable, runs: List[Record]) -> List[str]:
-    """One table of a paper: what the command runs, and what else was measured of at least two rows."""
-    lines = [
-        f"### {own.title}",
-        "",
-        "```bash",
-        f'make bench BENCH="paper {name} --data DATA"',
-        "```",
-    ]
-    lines += ["", f"Published: {own.published_on}.", ""]
-    names = {name_of(system) for system, _ in own.rows.values()}
-    system = next(iter(own.rows.values()))[0]
-    places = {(corpus, ENCODER, steps_of(corpus, system)): None for corpus in own.corpora}
-    for corpus, encoder, steps, measured in by_corpus(runs):
-        if corpus != "demo" and len(names & {run["system"] for run in measured}) > 1:
-            places[corpus, encoder, steps] = None
-    for place in places:
-        chosen = runs_at(place, runs)
-        columns = [
-            column for measure in own.measures for column in columns_of(own, measure, chosen)
-        ]
-        rows = [row_cells(own, row, chosen) for row in own.rows]
-        sign = ["change, and sign"] if own.full else []
-        lines += [*table([budget_text(*place), "seeds", "published", *columns, *sign], rows), ""]
-    return lines
+def measured_at(own: PaperTable, runs: List[Record]) -> List[Measured]:
+    """The places where a table was run. Over the encoder of the command at least two rows, over
+    others, which the other benchmarks have, all of them; and what the table is about."""
+    names, found = own.systems, []
+    for corpus, encoder, steps, newest in by_corpus(runs):
+        chosen = one_rate({row: [r for r in newest if r["system"] == names[row]] for row in names})
+        own_place = Measured(own, Place(corpus, encoder, steps), chosen)
+        enough = min(2, len(names)) if encoder == ENCODER else len(names)
+        wanted = [measure for measure in own.measures if measure != "F"] or ["F"]
+        has = any(own_place.values(row, measure) for row in chosen for measure in wanted)
+        if corpus != "demo" and len(chosen) >= enough and has:
+            found.append(own_place)
+    order = {corpus: number for number, corpus in enumerate(own.corpora)}
+    return sorted(found, key=lambda m: (m.place.encoder != ENCODER, order.get(m.place.corpus, 9)))
 
 
-def budget_text(corpus: str, encoder: str, steps: int) -> str:
-    """Corpus, encoder and what a training may use."""
-    limit = DATASETS[corpus].budgets[encoder].train_limit
-    return f"{corpus}, `{encoder}`, {steps:,} steps" + (f", {limit:,} sentences" if limit else "")
-
-
-def runs_at(place: Place, runs: List[Record]) -> Dict[str, List[Record]]:
-    """The runs of each system at a place, with its best learning rate, one for each seed."""
-    newest = {(corpus, encoder, steps): own for corpus, encoder, steps, own in by_corpus(runs)}
-    chosen: Dict[str, List[Record]] = {}
-    for name in {run["system"] for run in newest.get(place, [])}:
-        own = [run for run in newest[place] if run["system"] == name]
-        first = [run for run in own if run["seed"] == own[0]["seed"]]
-        rate = max(first, key=quality)["learn_rate"]
-        chosen[name] = list({run["seed"]: run for run in own if run["learn_rate"] == rate}.values())
+def one_rate(runs: Dict[str, List[Record]]) -> Dict[str, List[Record]]:
+    """The runs of rows, one for each seed, at a learning rate that all of them have two seeds of (or
+    one, where a row has no more), that of the command first; else each row at the rate that was best
+    with its first seed."""
+    runs = {row: own for row, own in runs.items() if own}
+    by_rate: Dict[str, Dict[float, Dict[int, Record]]] = {row: {} for row in runs}
+    for row, own in runs.items():
+        for run in own:
+            by_rate[row].setdefault(run["learn_rate"], {})[run["seed"]] = run
+    often = []
+    for rates in by_rate.values():
+        most = min(2, max(map(len, rates.values())))
+        often.append({rate for rate, own in rates.items() if len(own) >= most})
+    shared = sorted(set.intersection(*often)) if often else []
+    chosen = {}
+    for row, rates in by_rate.items():
+        first = [run for run in runs[row] if run["seed"] == runs[row][0]["seed"]]
+        best = max(first, key=quality)["learn_rate"]
+        rate = LEARN_RATE if LEARN_RATE in shared else shared[0] if shared else best
+        chosen[row] = list(rates[rate].values())
     return chosen
 
 
-def row_cells(own: PaperTable, row: str, runs: Dict[str, List[Record]]) -> List[str]:
-    """The cells of a row; empty where nothing was measured."""
-    system, published = own.rows[row]
-    found = runs.get(name_of(system), [])
-    cells = []
-    for measure in own.measures:
-        for number, _ in enumerate(columns_of(own, measure, runs)):
-            values = [values_of(own, measure, record, runs) for record in found]
-            known = [v[number] for v in values if number < len(v) and v[number] is not None]
-            cells.append(spread([value for value in known if value is not None]) if known else "")
-    if own.full:
-        cells.append(sign_of(own, row, runs))
-    return [row, str(len(found) or ""), published, *cells]
+def summary(name: str, own: PaperTable, measured: List[Measured]) -> List[List[str]]:
+    """The lines of a table in that of its paper."""
+    title = f"[{own.title.partition(':')[0]}](#{anchor(own.title)})"
+    published = f"{own.own_row}: {own.rows[own.own_row][1] or 'a figure'}"
+    if not measured:
+        return [[title, f"`paper {name}`", "not run here", NOTHING, published, NOTHING, "", own.note]]
+    rows = []
+    for at in measured:
+        seeds = " to ".join(map(str, sorted({at.seeds()[0], at.seeds()[-1]})))
+        cells = [f"`{command(name, at)}`", at.place.text(), seeds, published, ours(at), signs(at)]
+        rows.append([title, *cells, " ".join(filter(None, [reason(at), own.note]))])
+    return rows
 
 
-def columns_of(own: PaperTable, measure: str, runs: Dict[str, List[Record]]) -> List[str]:
-    """The heads of the columns of a measure."""
-    if measure == "entity_length":
-        return [f"F, length {part}" for part in own.lengths.partition("=")[2].split(",") if part]
-    for run in chain.from_iterable(runs.values()):
-        groups = run.get("analysis", {}).get("groups", {})
-        if measure in groups:
-            return [f"F, {measure.replace('_', ' ')} {name}" for name, _ in groups[measure]]
-    return [measure]
+def anchor(title: str) -> str:
+    """Where a heading is, as MkDocs names it."""
+    return re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower())
 
 
-def values_of(
-    own: PaperTable, measure: str, record: Record, runs: Dict[str, List[Record]]
-) -> List[Optional[float]]:
-    """What was measured in one run, in the order of the columns."""
-    analysis = record.get("analysis", {"groups": {}, "errors": {}, "lengths": {}})
-    if measure in PLAIN:
-        return [record.get(PLAIN[measure])]
-    if measure == "relations F":
-        return [record.get("relations", {}).get("f")]
-    if measure in ("boundary", "type"):
-        return [analysis["errors"].get(measure)]
-    if measure == "error reduction":  # of the distance to 100, against the row "base" and its seed
-        base = runs.get(name_of(own.rows["base"][0]), [])
-        first = [run["f"] for run in base if run["seed"] == record["seed"]]
-        return [100 * (record["f"] - first[0]) / (100 - first[0]) if first else None]
-    if measure == "entity_length" and own.lengths:
-        return length_groups(own.lengths, analysis["lengths"])
-    return [f for _, f in analysis["groups"].get(measure, [])]
+def command(name: str, at: Measured) -> str:
+    """What `make bench` is given for these runs."""
+    place, rates = at.place, at.rates()
+    if place.encoder != ENCODER:
+        systems = ",".join(at.own.systems.values())
+        text = f"accuracy --datasets {place.corpus} --encoder {place.encoder} --systems {systems}"
+        text += " --vectors VECTORS" if place.encoder in STATIC else ""
+        return text + (" --transformer FOLDER" if place.encoder in TRANSFORMERS else "")
+    text = f"paper {name}"
+    if place.corpus not in at.own.corpora:
+        text += f" --corpora {place.corpus}"
+    if place.steps != steps_of(place.corpus, next(iter(at.own.rows.values()))[0]):
+        text += f" --steps {place.steps}"
+    other_rate = len(rates) == 1 and rates != [LEARN_RATE]
+    return text + (f" --learn-rate {rates[0]}" if other_rate else "")
 
 
-def length_groups(text: str, lengths: Dict[str, List[int]]) -> List[Optional[float]]:
-    """F of groups of lengths, from the counts of each length."""
-    (split,) = read_edges([text]).values()
-    sums = [[0, 0, 0] for _ in split.names]
-    for length, counts in lengths.items():
-        number = int(split.numbers(float(length)))  # type: ignore[arg-type]
-        sums[number] = [a + b for a, b in zip(sums[number], counts, strict=True)]
-    return [100 * 2 * tp / (2 * tp + fn + fp) if tp + fn + fp else None for tp, fn, fp in sums]
+def ours(at: Measured) -> str:
+    """The first figure of the paper's own system."""
+    values = at.values(at.own.own_row, at.own.measures[0])
+    if not values:
+        return NOTHING
+    text = "; ".join(figure(own) for own in values.values())
+    return text if at.own.measures[0] == "F" else f"{at.own.measures[0]} {text}"
 
 
-def sign_of(own: PaperTable, row: str, runs: Dict[str, List[Record]]) -> str:
-    """Whether leaving something out lowers F, as published; "unclear" where seeds do not agree."""
-    full = {run["seed"]: run["f"] for run in runs.get(name_of(own.rows[own.full][0]), [])}
-    found = runs.get(name_of(own.rows[row][0]), [])
-    changes = [run["f"] - full[run["seed"]] for run in found if run["seed"] in full]
-    if row == own.full or not changes:
-        return ""
-    agree = all(change < 0 for change in changes) or all(change > 0 for change in changes)
-    sign = "unclear" if not agree else "as published" if mean(changes) < 0 else "opposite"
-    return f"{mean(changes):+.1f}, {'one seed' if len(changes) == 1 else sign}"
+def signs(at: Measured) -> str:
+    """Which rows change as in the paper."""
+    groups: Dict[str, List[str]] = {}
+    for row in at.own.rows:
+        if at.sign(row):
+            groups.setdefault(at.sign(row), []).append(row)
+    return "; ".join(f"{sign}: {', '.join(rows)}" for sign, rows in groups.items())
+
+
+def reason(at: Measured) -> str:
+    """Why signs may differ, as far as figures tell it: a published change that is smaller than the
+    spread of our seeds cannot be seen here."""
+    small = []
+    for row in at.own.rows:
+        full = [run["f"] for run in at.runs.get(at.own.reference(row), [])]
+        known = at.own.rows[row][1] and len(full) > 1
+        if at.sign(row) in (OPPOSITE, UNCLEAR) and known:
+            change = max(map(abs, published_changes(at.own, row)))
+            if change < stdev(full):
+                small.append(f"{row} (published {change:.2f}, seeds ± {stdev(full):.2f})")
+    return f"Smaller than the spread of our seeds: {', '.join(small)}." if small else ""
+
+
+def details(name: str, own: PaperTable, measured: List[Measured]) -> List[str]:
+    """A table of a paper with all of its rows."""
+    lines = [f"### {own.title}", "", f"Published: {own.published}.", ""]
+    lines += [own.note, ""] if own.note else []
+    if not measured:
+        lines += ["```bash", f'make bench BENCH="paper {name} --data DATA"', "```", ""]
+        rows = [[row, published] for row, (_, published) in own.rows.items()]
+        return [*lines, *table(["not run here", "published"], rows), ""]
+    for at in measured:
+        lines += ["```bash", f'make bench BENCH="{command(name, at)} --data DATA"', "```", ""]
+        lines += [*place_table(at), ""]
+    return lines
+
+
+def place_table(at: Measured) -> List[str]:
+    """The rows of a table at one place. Learning rates and commits stand in the head where all rows
+    have the same."""
+    own = at.own
+    columns = {
+        column: measure
+        for measure in own.measures
+        for row in own.rows
+        for column in at.values(row, measure)
+    }
+    head, extra = [at.place.text(), "seeds", "published"], {}
+    for title, key in (("rate", "learn_rate"), ("commit", "commit")):
+        marks = {row: marks_of(runs, key) for row, runs in at.runs.items()}
+        if len(set(marks.values())) == 1:
+            head[0] += f", {title} {next(iter(marks.values()))}"
+        else:
+            extra[title] = marks
+    compared = any(own.reference(row) for row in own.rows)
+    head += [*columns, *(["change, and sign"] if compared else []), *extra]
+    rows = []
+    for row, (_, published) in own.rows.items():
+        cells = [compared_figure(at, row, column, measure) for column, measure in columns.items()]
+        change, sign = at.changes(row), at.sign(row)
+        cells += [f"{mean(change):+.1f}, {sign}" if change else ""] if compared else []
+        cells += [marks.get(row, "") for marks in extra.values()]
+        rows.append([row, str(len(at.runs.get(row, [])) or NOTHING), published, *cells])
+    return table(head, rows)
+
+
+def marks_of(runs: Sequence[Record], key: str) -> str:
+    """The learning rates or the commits of runs; "+" for changes that were not committed."""
+    values = dict.fromkeys(str(run.get(key, "unknown")) for run in runs)
+    if key == "commit":
+        return ", ".join(f"`{value[:7]}`" + "+" * value.endswith("-dirty") for value in values)
+    return ", ".join(values)
+
+
+def compared_figure(at: Measured, row: str, column: str, measure: str) -> str:
+    """A figure and, where there is a standard, its difference from that, or times as fast."""
+    values = at.values(row, measure).get(column)
+    standard = at.values(at.own.standard, measure).get(column) if at.own.standard else None
+    if not values:
+        return NOTHING
+    text = figure(values)
+    if standard and row != at.own.standard:
+        ratio = mean(values) / mean(standard)
+        difference = f"{mean(values) - mean(standard):+.1f}"
+        text += f" ({ratio:.2f} times)" if measure in SPEEDS else f" ({difference})"
+    return text
+
+
+def figure(values: Sequence[float]) -> str:
+    """Mean and standard deviation."""
+    digits = 0 if mean(values) >= 1000 else 1
+    text = f"{mean(values):,.{digits}f}"
+    return text + (f" ± {stdev(values):,.{digits}f}" if len(values) > 1 else "")

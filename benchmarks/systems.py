@@ -12,6 +12,7 @@ from spacy_spanner.training_config import (
     component_of,
     is_ours,
     join_config,
+    put_into,
     read_overlay,
     width_limit,
 )
@@ -135,7 +136,7 @@ def make_config(
         chosen.factory, encoder, lang=lang, output=output, max_width=width, **options
     )
     component = config["components"][chosen.factory]
-    component["model"].update(chosen.model)
+    put_into(component["model"], chosen.model)
     component.update(chosen.settings)
     head = read_overlay("encoders", encoder).get("head")
     if head and not is_ours(block):

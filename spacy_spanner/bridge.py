@@ -23,6 +23,7 @@ from .contract import (
     KEYS,
     Facts,
     Gold,
+    Proposes,
     ReadsWords,
     Sentences,
     SpanModule,
@@ -68,8 +69,9 @@ def span_table_model(
         refs={"tok2vec": tok2vec},
         attrs=asdict(facts),
     )
-    # Hooks for the component's `initialize`; thinc leaves functions out when it stores attributes.
+    # Hooks for the component; thinc leaves functions out when it stores attributes.
     model.attrs.update(prepare=prepare, learn_words=learn_words, resize_output=resize_output)
+    model.attrs["propose"] = propose
     return model
 
 
@@ -209,6 +211,27 @@ def predict_rows(
     table[:, 0] = numpy.concatenate(row_ids)
     known = numpy.concatenate(margins) if margins else None
     return to_documents(batch, table, numpy.concatenate(scores), known)
+
+
+def propose(model: SpanTableModel, batch: SpanBatch) -> Optional[numpy.ndarray]:
+    """What the head labels: document, start and end as chosen, start and end as labelled; None where
+    it does not choose.  (N, 5)"""
+    module: SpanModule = shim_of(model).module
+    if not isinstance(module, Proposes):
+        return None
+    module.eval()
+    found = [numpy.zeros((0, 5), dtype="int64")]
+    with torch.inference_mode():
+        flat = line_vectors(model, batch, model.layers[0].predict(batch.docs))  # (T, D)
+        groups, keys = list(group_rows(module, batch)), keys_on_line(module, batch)
+        for rows, tokens in zip(groups, gather(flat, batch, groups, keys), strict=True):
+            table = module.propose(module.encode(tokens)).cpu().numpy()  # (K, 5)
+            first = table[:, 1] + batch.rows.table[rows[table[:, 0]], START]  # (K,)
+            kept = batch.rows.owns(rows[table[:, 0]], first)
+            doc, start = batch.rows.locate(first[kept])
+            moves = table[kept, 1:] - table[kept, 1:2]  # (K, 4), from the start as chosen
+            found.append(numpy.column_stack([doc, start[:, None] + moves]))
+    return numpy.concatenate(found)
 
 
 def to_documents(

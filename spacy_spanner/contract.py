@@ -203,6 +203,15 @@ class ReadsWords:
         raise NotImplementedError
 
 
+class Proposes:
+    """A head that chooses spans first and labels them then."""
+
+    def propose(self, encoded: Tokens) -> Tensor:
+        """What is labelled. (K, 5) int64: row, start and end as chosen, start and end as labelled,
+        which differ in heads that move boundaries."""
+        raise NotImplementedError
+
+
 class Reports:
     """A part of a head that has something to say after training."""
 

@@ -9,6 +9,7 @@ import numpy
 from .attributes import ATTRIBUTES, TrainingFacts, corpus_oov_density
 from .buckets import Edges, Split, bucket_counts, length_buckets, make_split
 from .mistakes import confident_errors, confusion, error_counts
+from .proposals import describe_proposals
 from .relation_scores import relation_labels, relation_tables
 from .scores import (
     Counts,
@@ -109,6 +110,9 @@ def describe_system(
         if curve is None
         else {**curve._asdict(), "bins": [own._asdict() for own in curve.bins]},
         "confident_errors": confident_errors(system, limit=n_errors),
+        "proposals": describe_proposals(
+            system.proposals, system.corpus.gold.spans, system.pred.spans
+        ),
     }
 
 

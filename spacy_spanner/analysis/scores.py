@@ -9,7 +9,8 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 
 import numpy
 
-from .systems import DOC, LABEL, System, contained
+from .proposals import rows_in
+from .systems import DOC, LABEL, System
 
 N_BINS = 10
 BLOCK_CELLS = 4_000_000  # numbers of one block of resamples, to bound memory
@@ -47,7 +48,7 @@ def unlabelled(system: System) -> Counts:
     """Counts of offsets only; two labels at the same offsets are one span."""
     gold = numpy.unique(system.corpus.gold.spans[:, :LABEL], axis=0)
     pred = numpy.unique(system.pred.spans[:, :LABEL], axis=0)
-    tp = int(contained(gold, pred).sum())
+    tp = int(rows_in(gold, pred).sum())
     return Counts(tp, len(gold) - tp, len(pred) - tp)
 
 

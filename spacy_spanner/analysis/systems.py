@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Collection, Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy
+import spacy
 from spacy.tokens import Doc
 
 from ..corpus.docs import scored_spans
@@ -20,6 +21,7 @@ from ..corpus.record import CorpusError
 from ..errors import Errors
 from ..relations import get_relations, keyed_relations
 from ..span_scores import SpanKey
+from .proposals import Proposals, find_proposals, locate, rows_in
 
 DOC, START, END, LABEL = range(4)  # columns of a span table
 TP, FN, FP = range(3)  # columns of a table of counts
@@ -88,6 +90,7 @@ class System:
     found: numpy.ndarray = field(repr=False)  # (G,) bool: gold spans that were predicted
     correct: numpy.ndarray = field(repr=False)  # (P,) bool: predicted spans that are gold
     relations: List[RelationCase] = field(repr=False)  # of documents with annotation of relations
+    proposals: Optional[Proposals] = field(default=None, repr=False)  # of systems that have them
 
     @cached_property
     def relation_counts(self) -> numpy.ndarray:
@@ -107,7 +110,11 @@ def load_systems(
     output: "spans", "ents" or "auto": the span group if gold has it anywhere, else ents.
     limit: Read so many documents at the most; 0 for all.
     """
-    read = [load_pairs(source, [gold], limit=limit) for source in sources]
+    pipelines = [None if source.endswith(SUFFIX) else spacy.load(source) for source in sources]
+    read = [
+        load_pairs(nlp or source, [gold], limit=limit)
+        for nlp, source in zip(pipelines, sources, strict=True)
+    ]
     loaded = [pairs for pairs, _ in read]
     golds = [own for _, own in loaded[0] if own is not None]
     output = choose_output(output, golds, spans_key=spans_key)
@@ -122,8 +129,12 @@ def load_systems(
     preds = [[pred for pred, _ in pairs] for pairs in loaded]
     names = short_names(sources)
     more = any(own for _, own in read)
-    systems = read_systems(names, preds, golds, output=output, spans_key=spans_key, more=more)
-    return systems, output
+    proposals = [
+        None if nlp is None else find_proposals(nlp, own)
+        for nlp, own in zip(pipelines, preds, strict=True)
+    ]
+    options = {"output": output, "spans_key": spans_key, "proposals": proposals, "more": more}
+    return read_systems(names, preds, golds, **options), output
 
 
 def short_names(sources: Sequence[str]) -> List[str]:
@@ -143,11 +154,13 @@ def read_systems(
     *,
     output: str,
     spans_key: str,
+    proposals: Optional[Sequence[Optional[List[numpy.ndarray]]]] = None,
     more: bool = False,
 ) -> List[System]:
     """Systems that predicted the same documents. Documents without gold annotation are left out.
 
     output: "spans" compares `doc.spans[spans_key]`, "ents" compares `doc.ents`.
+    proposals: Of each system and document, where it has any (`find_proposals`).
     more: The file has more documents than these.
     """
     annotated = [scored_spans(gold, output=output, spans_key=spans_key) for gold in golds]
@@ -160,23 +173,34 @@ def read_systems(
     found = [[scored_spans(d, output=output, spans_key=spans_key) for d in own] for own in used]
     pred_sets = [span_set(docs, own, ids) for own in found]
     corpus = GoldCorpus(docs, list(ids), gold_set, words_with_vectors(docs, used), more)
+    located = [
+        None if own is None else locate(read, [own[i] for i in use], tokens_of(gold_set, read))
+        for own, read in zip(proposals or [None] * len(names), used, strict=True)
+    ]
     return [
         System(
             name,
             corpus,
             pred,
-            found=contained(gold_set.spans, pred.spans),
-            correct=contained(pred.spans, gold_set.spans),
+            found=rows_in(gold_set.spans, pred.spans),
+            correct=rows_in(pred.spans, gold_set.spans),
             relations=compare_relations(own, docs, pred_spans, gold_spans),
+            proposals=chosen,
         )
-        for name, pred, own, pred_spans in zip(names, pred_sets, used, found, strict=True)
+        for name, pred, own, pred_spans, chosen in zip(
+            names, pred_sets, used, found, located, strict=True
+        )
     ]
 
 
-def contained(rows: numpy.ndarray, others: numpy.ndarray) -> numpy.ndarray:
-    """Which rows are among the others.  (N,) bool"""
-    known = set(map(tuple, others.tolist()))
-    return numpy.array([tuple(row) in known for row in rows.tolist()], dtype=bool)
+def tokens_of(spans: SpanSet, docs: Sequence[Doc]) -> numpy.ndarray:
+    """The tokens of other forms of the documents that spans touch.  (N, 2)"""
+    bounds = doc_bounds(spans.spans, len(docs)).tolist()
+    parts = [
+        touched_tokens(doc, spans.spans[first:last, START : END + 1].tolist())
+        for doc, first, last in zip(docs, bounds[:-1], bounds[1:], strict=True)
+    ]
+    return numpy.concatenate([numpy.zeros((0, 2), "int64"), *parts])
 
 
 def doc_bounds(spans: numpy.ndarray, n_docs: int) -> numpy.ndarray:

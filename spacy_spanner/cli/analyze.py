@@ -188,7 +188,46 @@ def print_system(part: Dict[str, Any]) -> None:
     ]
     columns = ("Length of document", "Bucket", "Docs", *SCORES)
     msg.table(by_length, header=columns, divider=True, aligns=("l", "l", "r", *"rrrrrr"))
+    print_relations(part["relations"])
+    print_proposals(part["proposals"])
     print_errors(part)
+
+
+def print_relations(relations: Optional[Dict[str, Any]]) -> None:
+    """Print the scores of relations, where gold has any; groups without any are left out."""
+    if relations is None:
+        return
+    groups = {"labels": "", "distance": "distance ", "entities": "entities "}
+    rows = [
+        (f"{prefix}{name}", own)
+        for key, prefix in groups.items()
+        for name, own in relations[key].items()
+        if own["hits"] + own["misses"] + own["alarms"]
+    ]
+    print_scores("Relations", [("all", relations["overall"]), *rows])
+
+
+def print_proposals(own: Optional[Dict[str, Any]]) -> None:
+    """Print how many spans were proposed, how much of the gold they cover and how far they moved."""
+    if own is None:
+        return
+    chosen, labelled = (100 * own["covered"][name] for name in ("chosen", "labelled"))
+    msg.text(
+        f"{own['count']:,} spans were proposed, {own['per_gold']:.1f} for each gold entity; "
+        f"{chosen:.1f} % of the gold entities are among them as chosen, {labelled:.1f} % as labelled"
+    )
+    values = {
+        "moved": own["moves"],
+        "from gold, as chosen": own["distance"]["chosen"],
+        "from gold, as labelled": own["distance"]["labelled"],
+    }
+    rows = [
+        (f"{name}, {side}", *(f"{100 * share:.1f}" for share in shares))
+        for name, sides in values.items()
+        for side, shares in sides.items()
+    ]
+    header = ("% of boundaries, by tokens", "0", "1", "2", "3", "4 +")
+    msg.table(rows, header=header, divider=True, aligns=("l", *"rrrrr"))
 
 
 def length_rows(lengths: Dict[str, Any]) -> Iterator[Tuple[str, Any]]:

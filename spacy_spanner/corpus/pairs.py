@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 import spacy
 from spacy.language import Language
@@ -19,19 +19,22 @@ DocPair = Tuple[Doc, Optional[Doc]]  # predicted, gold
 SUFFIX = ".spacy"
 
 
-def load_pairs(source: str, data: Sequence[str], *, limit: int = 0) -> Tuple[List[DocPair], bool]:
+def load_pairs(
+    source: Union[str, Language], data: Sequence[str], *, limit: int = 0
+) -> Tuple[List[DocPair], bool]:
     """Predicted documents with their gold, and whether there are more than `limit`.
 
-    source: A pipeline (name or folder), or a .spacy file of predictions.
+    source: A pipeline (name, folder, or loaded), or a .spacy file of predictions.
     data: Gold as one .spacy file; for a pipeline also .txt files, of which each line is a document,
         or texts themselves.
     limit: The maximum number of documents; 0 for all.
     """
     stop = limit + 1 if limit else None
-    if source.endswith(SUFFIX):
+    if isinstance(source, str) and source.endswith(SUFFIX):
         pairs = stored_pairs(source, data)
     else:
-        pairs = predicted_pairs(spacy.load(source), data, limit=stop)
+        nlp = spacy.load(source) if isinstance(source, str) else source
+        pairs = predicted_pairs(nlp, data, limit=stop)
     found = list(islice(pairs, stop))
     return found[: limit or None], len(found) > limit > 0
 

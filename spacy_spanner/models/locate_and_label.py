@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..contract import Cost, Decoded, Facts, Gold, SpanModule, Tokens, empty_decoded
+from ..contract import Cost, Decoded, Facts, Gold, Proposes, SpanModule, Tokens, empty_decoded
 from ..errors import check
 from ..label_axes import mark_layer
 from ..spans.bands import band_mask
@@ -31,7 +31,7 @@ from .locate_and_label_stages import (
 )
 
 
-class LocateAndLabel(SpanModule):
+class LocateAndLabel(SpanModule, Proposes):
     """Filter, regressor and classifier (2.3-2.4), their joint loss (2.5) and decoding (2.6)."""
 
     seed_widths: Tensor
@@ -187,12 +187,7 @@ class LocateAndLabel(SpanModule):
         if self.n_labels == 0 or encoded.mask.numel() == 0:
             return empty_decoded(encoded.x)
         view = View(encoded)
-        row, start, shift = self.proposals(encoded).nonzero().unbind(dim=1)  # (K,) each
-        spans = Spans(row, start, start + shift + 1)
-        if self.regressor is not None:
-            offsets = self.offsets(view, spans, view.pool(spans))  # (K, 2)
-            start, end, legal = adjust(spans.start, spans.end, offsets, view.lengths[spans.row])
-            spans = Spans(spans.row, start, end).pick(legal)
+        _, spans = self.locate(view, encoded)
         # Seeds that were moved to the same span get the same score: one of them is enough.
         spans = distinct(spans, view.n_tokens)
         logits = view.inner(self.classifier, spans, view.pool(spans))  # (K, C + 1)
@@ -223,6 +218,21 @@ class LocateAndLabel(SpanModule):
         keep = scores > thresholds[label]
         table = torch.stack([spans.row, spans.start, spans.end, label], dim=1)  # (K, 4)
         return Decoded(table[keep], scores[keep])
+
+    def locate(self, view: View, encoded: Tokens) -> Tuple[Spans, Spans]:
+        """The seeds that the filter lets through, before and after their boundaries move; without
+        those that move to nothing."""
+        row, start, shift = self.proposals(encoded).nonzero().unbind(dim=1)  # (K,) each
+        seeds = Spans(row, start, start + shift + 1)
+        if self.regressor is None:
+            return seeds, seeds
+        offsets = self.offsets(view, seeds, view.pool(seeds))  # (K, 2)
+        start, end, legal = adjust(seeds.start, seeds.end, offsets, view.lengths[row])
+        return seeds.pick(legal), Spans(row, start, end).pick(legal)
+
+    def propose(self, encoded: Tokens) -> Tensor:
+        seeds, moved = self.locate(View(encoded), encoded)
+        return torch.stack([seeds.row, seeds.start, seeds.end, moved.start, moved.end], dim=1)
 
     def proposals(self, encoded: Tokens) -> Tensor:
         """Which spans of 1..W tokens the filter lets through.  (B, L, W) bool"""

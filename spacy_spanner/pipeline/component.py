@@ -119,6 +119,17 @@ class SpanTablePipe(TablePipe):
         scores = calibrate(found.scores, self.cfg["temperature"])
         return SpanPrediction(found.spans, scores, found.margins)
 
+    def proposals(self, docs: Iterable[Doc]) -> Optional[numpy.ndarray]:
+        """Spans of documents that went through the pipeline which the head labelled, entities or not;
+        None where it does not choose any. For analyses: it is computed anew.
+
+        RETURNS: (N, 5) document, start and end as chosen, start and end as labelled
+        """
+        docs = list(docs)
+        if not any(len(doc) for doc in docs):
+            return None
+        return self.model.attrs["propose"](self.model, self._prediction_batch(docs))
+
     def set_annotations(self, docs: Iterable[Doc], prediction: SpanPrediction) -> None:
         """Write what `predict` found, also where it found nothing."""
         docs = list(docs)
