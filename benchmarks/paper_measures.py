@@ -33,8 +33,7 @@ PROPOSALS: Dict[str, Callable[[Dict[str, Any]], Values]] = {
         "after regression, %": 100 * own["covered"]["labelled"],
     },
     "moves": lambda own: {
-        f"moved by {step}, %": share
-        for step, share in zip(STEPS, sides(own["moves"]), strict=True)
+        f"moved by {step}, %": share for step, share in zip(STEPS, sides(own["moves"]), strict=True)
     },
     "distance": lambda own: {
         "boundaries right before, %": sides(own["distance"]["chosen"])[0],

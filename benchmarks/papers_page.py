@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
+from textwrap import wrap
 from typing import Any, Dict, List, Sequence
 
 from .accuracy import STATIC
@@ -17,7 +18,7 @@ from .tables import by_corpus, table
 
 Record = Dict[str, Any]
 HEAD = Path(__file__).with_name("papers_head.md")
-NOTHING = "–"
+NOTHING = "-"
 SUMMARY = (
     *("table", "command", "corpus, budget", "seeds", "published", "ours"),
     *("signs", "why, and what to know"),
@@ -50,6 +51,11 @@ class Measured:
     place: Place
     runs: Dict[str, List[Record]]  # of the rows that were run, one for each seed
 
+    @property
+    def by_command(self) -> bool:
+        """Whether the command of the table runs it there."""
+        return self.place.encoder == ENCODER and self.place.corpus in self.own.corpora
+
     def seeds(self) -> List[int]:
         return sorted({len(runs) for runs in self.runs.values()})
 
@@ -69,15 +75,16 @@ class Measured:
     def changes(self, row: str) -> List[float]:
         """F minus that of the row it is compared with, of the seeds that both have."""
         full = {run["seed"]: run["f"] for run in self.runs.get(self.own.reference(row), [])}
-        return [run["f"] - full[run["seed"]] for run in self.runs.get(row, []) if run["seed"] in full]
+        return [
+            run["f"] - full[run["seed"]] for run in self.runs.get(row, []) if run["seed"] in full
+        ]
 
     def sign(self, row: str) -> str:
         """Whether the change has the sign of the paper; "unclear" where seeds do not agree."""
-        changes, published = self.changes(row), published_changes(self.own, row)
-        if not changes:
-            return ""
-        if len(changes) == 1:
-            return ONE_SEED
+        changes = self.changes(row)
+        if len(changes) < 2:
+            return ONE_SEED if changes else ""
+        published = published_changes(self.own, row)
         if min(published) < 0 < max(published):
             return MIXED
         same = {change * published[0] > 0 for change in changes}
@@ -107,19 +114,20 @@ def write_page(runs: List[Record], target: Path) -> None:
 
 
 def measured_at(own: PaperTable, runs: List[Record]) -> List[Measured]:
-    """The places where a table was run. Over the encoder of the command at least two rows, over
-    others, which the other benchmarks have, all of them; and what the table is about."""
+    """The places where what the table is about was measured: where its command runs it, of at least
+    two rows; elsewhere, by other benchmarks, of all of them, and of the first with two seeds."""
     names, found = own.systems, []
     for corpus, encoder, steps, newest in by_corpus(runs):
         chosen = one_rate({row: [r for r in newest if r["system"] == names[row]] for row in names})
         own_place = Measured(own, Place(corpus, encoder, steps), chosen)
-        enough = min(2, len(names)) if encoder == ENCODER else len(names)
+        enough = len(chosen) >= min(2, len(names))
+        if not own_place.by_command:
+            enough = len(chosen) == len(names) and len(next(iter(chosen.values()))) > 1
         wanted = [measure for measure in own.measures if measure != "F"] or ["F"]
         has = any(own_place.values(row, measure) for row in chosen for measure in wanted)
-        if corpus != "demo" and len(chosen) >= enough and has:
+        if corpus != "demo" and enough and has:
             found.append(own_place)
-    order = {corpus: number for number, corpus in enumerate(own.corpora)}
-    return sorted(found, key=lambda m: (m.place.encoder != ENCODER, order.get(m.place.corpus, 9)))
+    return sorted(found, key=lambda at: not at.by_command)
 
 
 def one_rate(runs: Dict[str, List[Record]]) -> Dict[str, List[Record]]:
@@ -131,11 +139,13 @@ def one_rate(runs: Dict[str, List[Record]]) -> Dict[str, List[Record]]:
     for row, own in runs.items():
         for run in own:
             by_rate[row].setdefault(run["learn_rate"], {})[run["seed"]] = run
-    often = []
-    for rates in by_rate.values():
-        most = min(2, max(map(len, rates.values())))
-        often.append({rate for rate, own in rates.items() if len(own) >= most})
-    shared = sorted(set.intersection(*often)) if often else []
+    counts = [{rate: len(own) for rate, own in rates.items()} for rates in by_rate.values()]
+    shared = sorted(
+        rate
+        for rate in {rate for own in counts for rate in own}
+        if all(own.get(rate, 0) >= min(2, max(own.values())) for own in counts)
+        and any(own[rate] > 1 for own in counts)
+    )
     chosen = {}
     for row, rates in by_rate.items():
         first = [run for run in runs[row] if run["seed"] == runs[row][0]["seed"]]
@@ -146,16 +156,22 @@ def one_rate(runs: Dict[str, List[Record]]) -> Dict[str, List[Record]]:
 
 
 def summary(name: str, own: PaperTable, measured: List[Measured]) -> List[List[str]]:
-    """The lines of a table in that of its paper."""
+    """The lines of a table in that of its paper: what its command ran, or else the first of others."""
     title = f"[{own.title.partition(':')[0]}](#{anchor(own.title)})"
     published = f"{own.own_row}: {own.rows[own.own_row][1] or 'a figure'}"
     if not measured:
-        return [[title, f"`paper {name}`", "not run here", NOTHING, published, NOTHING, "", own.note]]
+        return [
+            [title, f"`paper {name}`", "not run here", NOTHING, published, NOTHING, "", own.note]
+        ]
+    shown = [at for at in measured if at.by_command] or measured[:1]
     rows = []
-    for at in measured:
+    for at in shown:
         seeds = " to ".join(map(str, sorted({at.seeds()[0], at.seeds()[-1]})))
         cells = [f"`{command(name, at)}`", at.place.text(), seeds, published, ours(at), signs(at)]
         rows.append([title, *cells, " ".join(filter(None, [reason(at), own.note]))])
+    others = [f"{at.place.corpus} over `{at.place.encoder}`" for at in measured if at not in shown]
+    if others:
+        rows[-1][-1] = f"{rows[-1][-1]} Also below: {', '.join(others)}.".strip()
     return rows
 
 
@@ -200,9 +216,9 @@ def signs(at: Measured) -> str:
 
 
 def reason(at: Measured) -> str:
-    """Why signs may differ, as far as figures tell it: a published change that is smaller than the
-    spread of our seeds cannot be seen here."""
-    small = []
+    """Why signs differ, as far as figures tell it: a published change that is smaller than the spread
+    of our seeds cannot be seen here."""
+    small, large = [], []
     for row in at.own.rows:
         full = [run["f"] for run in at.runs.get(at.own.reference(row), [])]
         known = at.own.rows[row][1] and len(full) > 1
@@ -210,21 +226,32 @@ def reason(at: Measured) -> str:
             change = max(map(abs, published_changes(at.own, row)))
             if change < stdev(full):
                 small.append(f"{row} (published {change:.2f}, seeds ± {stdev(full):.2f})")
-    return f"Smaller than the spread of our seeds: {', '.join(small)}." if small else ""
+            elif at.sign(row) == OPPOSITE:
+                large.append(row)
+    parts = {"Smaller than the spread of our seeds": small, "More than seeds explain": large}
+    return " ".join(f"{text}: {', '.join(rows)}." for text, rows in parts.items() if rows)
 
 
 def details(name: str, own: PaperTable, measured: List[Measured]) -> List[str]:
     """A table of a paper with all of its rows."""
-    lines = [f"### {own.title}", "", f"Published: {own.published}.", ""]
-    lines += [own.note, ""] if own.note else []
+    lines = [f"### {own.title}", ""]
+    for text in filter(None, (f"Published: {own.published}.", own.note)):
+        lines += [*wrap(text, 120), ""]
     if not measured:
-        lines += ["```bash", f'make bench BENCH="paper {name} --data DATA"', "```", ""]
+        lines += code(f"paper {name}")
         rows = [[row, published] for row, (_, published) in own.rows.items()]
         return [*lines, *table(["not run here", "published"], rows), ""]
     for at in measured:
-        lines += ["```bash", f'make bench BENCH="{command(name, at)} --data DATA"', "```", ""]
-        lines += [*place_table(at), ""]
+        lines += [*code(command(name, at)), *place_table(at), ""]
     return lines
+
+
+def code(given: str) -> List[str]:
+    """A command as a block, in lines that are not too long."""
+    text = f'make bench BENCH="{given} --data DATA"'
+    if len(text) > 120:
+        text = text.replace(" --systems", " \\\n    --systems")
+    return ["```bash", text, "```", ""]
 
 
 def place_table(at: Measured) -> List[str]:
@@ -238,7 +265,9 @@ def place_table(at: Measured) -> List[str]:
         for column in at.values(row, measure)
     }
     head, extra = [at.place.text(), "seeds", "published"], {}
-    for title, key in (("rate", "learn_rate"), ("commit", "commit")):
+    decays = all("recipe" in run for runs in at.runs.values() for run in runs)
+    rate = "rate" if decays else "constant rate"
+    for title, key in ((rate, "learn_rate"), ("commit", "commit")):
         marks = {row: marks_of(runs, key) for row, runs in at.runs.items()}
         if len(set(marks.values())) == 1:
             head[0] += f", {title} {next(iter(marks.values()))}"

@@ -133,8 +133,10 @@ def load_systems(
         None if nlp is None else find_proposals(nlp, own)
         for nlp, own in zip(pipelines, preds, strict=True)
     ]
-    options = {"output": output, "spans_key": spans_key, "proposals": proposals, "more": more}
-    return read_systems(names, preds, golds, **options), output
+    systems = read_systems(
+        names, preds, golds, output=output, spans_key=spans_key, proposals=proposals, more=more
+    )
+    return systems, output
 
 
 def short_names(sources: Sequence[str]) -> List[str]:

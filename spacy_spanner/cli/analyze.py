@@ -143,12 +143,13 @@ def print_report(report: Report) -> None:
 def print_comparison(report: Report, comparison: Dict[str, Any], other: Dict[str, Any]) -> None:
     """Print where the first system of a report differs from another one."""
     msg.divider(f"{report['systems'][0]['name']} minus {comparison['name']}")
-    change = comparison["f_score"]
-    low, high = (f"{100 * change[end]:+.2f}" for end in ("low", "high"))
-    msg.text(
-        f"F {100 * change['value']:+.2f} (95 % interval {low} to {high}), p = {change['p_value']:.3f} "
-        f"by a paired bootstrap with {change['resamples']} draws"
-    )
+    for name, change in (("F", comparison["f_score"]), ("Relations F", comparison["relations"])):
+        if change is not None:
+            low, high = (f"{100 * change[end]:+.2f}" for end in ("low", "high"))
+            msg.text(
+                f"{name} {100 * change['value']:+.2f} (95 % interval {low} to {high}), "
+                f"p = {change['p_value']:.3f} by a paired bootstrap with {change['resamples']} draws"
+            )
     titles = report["systems"][0]["buckets"]
     rows = []
     for key, values in comparison["buckets"].items():

@@ -80,7 +80,9 @@ def test_of_long_documents(folder):
 
 def test_of_spancat():
     nlp = spacy.blank("en")
-    nlp.add_pipe("spancat", config={"suggester": {"@misc": "spacy.ngram_suggester.v1", "sizes": [1, 2]}})
+    nlp.add_pipe(
+        "spancat", config={"suggester": {"@misc": "spacy.ngram_suggester.v1", "sizes": [1, 2]}}
+    )
     (table,) = find_proposals(nlp, [nlp.make_doc("a b c")])
     assert table.tolist() == [[s, e, s, e] for s, e in [(0, 1), (1, 2), (2, 3), (0, 2), (1, 3)]]
 

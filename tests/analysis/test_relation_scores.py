@@ -9,6 +9,7 @@ from spacy_spanner.analysis.scores import Counts
 from spacy_spanner.analysis.systems import read_systems
 from spacy_spanner.relations import StoredRelation, set_relations
 
+from ..cli.test_commands import run, write
 from .cases import make_doc
 
 TEXT = "Ann of Trent University met Bob far far away in the old town of Rome today"
@@ -69,3 +70,15 @@ def test_report_and_page():
     report = make_report(alone, resamples=5)
     assert report["systems"][0]["relations"] is None
     assert "both right" not in report_page(report, gold="gold")
+
+
+def test_printed_report(tmp_path):
+    found, spans = [ANN, TRENT, UNI, ROME], [ANN, TRENT, UNI, BOB, ROME]
+    gold = write(tmp_path / "gold.spacy", related(spans, GOLD))
+    pred = write(tmp_path / "pred.spacy", related(found, PRED))
+    code, text = run("analyze", pred, gold, "--compare", gold, "--resamples", "5")
+    assert code == 0 and "all 1 3 2 33.3 25.0 28.6" in text  # TP, FN, FP, P, R, F
+    assert "distance 1-2 1 0 1 50.0 100.0 66.7" in text and "distance 3-5" not in text
+    assert "entities both right 1 2 1" in text and "Relations F -71.43 (95 %" in text
+    plain = write(tmp_path / "plain.spacy", make_doc(TEXT, [ANN]))
+    assert "Relations" not in run("analyze", plain, plain)[1]
