@@ -32,6 +32,7 @@ class PaperTable:
     rows: Rows
     corpora: Sequence[str] = ("conll04",)
     against: Union[str, Dict[str, str]] = ""
+    main: str = ""
     standard: str = ""
     measures: Sequence[str] = ("F",)
     lengths: str = ""
@@ -46,10 +47,11 @@ class PaperTable:
         return full if full in self.rows and full != row else ""
 
     @property
-    def own_row(self) -> str:
-        """The row of the paper's own system: one that others are compared with, or the last."""
-        references = [self.reference(row) for row in self.rows]
-        return next((row for row in reversed(references) if row), list(self.rows)[-1])
+    def main_row(self) -> str:
+        """The row of the paper's own system: `main`, the first that others are compared with, or the
+        last."""
+        references = filter(None, map(self.reference, self.rows))
+        return self.main or next(references, list(self.rows)[-1])
 
     @property
     def systems(self) -> Dict[str, str]:

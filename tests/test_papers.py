@@ -12,8 +12,9 @@ from spacy.util import load_model_from_config
 
 from benchmarks.data import read_docs
 from benchmarks.paper_measures import PROPOSALS, SPEEDS, is_measured, length_groups, values_of
+from benchmarks.paper_runs import measured_at
 from benchmarks.papers import PAPERS, PaperTable, of, runs_of
-from benchmarks.papers_page import details, measured_at, summary, write_page
+from benchmarks.papers_page import details, summary, write_page
 from benchmarks.results import PAPER_RUNS, RESULTS, read_lines
 from benchmarks.systems import make_config, name_of, system_of
 from spacy_spanner.analysis.attributes import ATTRIBUTES
@@ -91,7 +92,7 @@ def test_measures_are_known():
         assert not own.standard or own.standard in own.rows
         assert not own.against or any(own.reference(row) for row in own.rows)
         assert set(map(own.reference, own.rows)) <= {"", *own.rows}
-        assert own.own_row in own.rows
+        assert own.main_row in own.rows
         assert ("entity_length" in own.measures) >= bool(own.lengths)
         assert "error reduction" not in own.measures or "base" in own.rows
 
