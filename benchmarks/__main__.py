@@ -314,11 +314,15 @@ def heads_of_spacy(
 def report(
     target: Path = typer.Option(Path("docs/benchmarks.md"), help="The page to write"),
     readme: Path = typer.Option(Path("README.md"), help="The page whose figures to renew"),
+    papers: Path = typer.Option(Path("docs/papers.md"), help="The page of the papers"),
 ) -> None:
-    """Write the page, its plots and the figures of the README from everything measured so far."""
+    """Write the page, its plots, the figures of the README and the page of the papers from everything
+    measured so far."""
+    from .papers_page import write_page
     from .report import write_report
 
     write_report(target, readme)
+    write_page([*read_lines(RESULTS), *read_lines(PAPER_RUNS)], papers)
 
 
 @app.command()

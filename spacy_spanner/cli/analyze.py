@@ -217,6 +217,8 @@ def print_proposals(own: Optional[Dict[str, Any]]) -> None:
         f"{own['count']:,} spans were proposed, {own['per_gold']:.1f} for each gold entity; "
         f"{chosen:.1f} % of the gold entities are among them as chosen, {labelled:.1f} % as labelled"
     )
+    if own["distance"]["chosen"] == own["distance"]["labelled"]:
+        return  # nothing moves
     values = {
         "moved": own["moves"],
         "from gold, as chosen": own["distance"]["chosen"],
