@@ -96,7 +96,10 @@ def measured_at(own: PaperTable, runs: List[Record]) -> List[Measured]:
     seeds."""
     names, found = own.systems, []
     for corpus, encoder, steps, newest in by_corpus(runs):
-        chosen = one_rate({row: [r for r in newest if r["system"] == names[row]] for row in names})
+        chosen: Dict[str, List[Record]] = {}
+        for group in own.groups:  # only rows that are compared need the same rate
+            runs_of = {row: [r for r in newest if r["system"] == names[row]] for row in group}
+            chosen.update(one_rate(runs_of))
         own_place = Measured(own, Place(corpus, encoder, steps), chosen)
         wanted = [measure for measure in own.measures if measure != "F"] or ["F"]
         enough = any(own_place.values(row, measure) for row in chosen for measure in wanted)

@@ -54,6 +54,14 @@ class PaperTable:
         return self.main or next(references, list(self.rows)[-1])
 
     @property
+    def groups(self) -> List[List[str]]:
+        """Rows that are compared with each other; all where nothing is said."""
+        found: Dict[str, List[str]] = {}
+        for row in self.rows:
+            found.setdefault((self.reference(row) or row) if self.against else "", []).append(row)
+        return list(found.values())
+
+    @property
     def systems(self) -> Dict[str, str]:
         """The names of the rows' systems in records."""
         return {row: name_of(system) for row, (system, _) in self.rows.items()}

@@ -161,6 +161,14 @@ def test_versions_rates_and_budgets_are_told():
     # A rate that all rows have comes first.
     _, text = page_of(own, runs + two_seeds(LESS, 48, 58))
     assert "rate 0.002" in text and "| less | 2 | 8 | 53.0 ± 7.1 |" in text
+    # Only rows that are compared need the same rate.
+    pairs = {**rows, "more": (MORE, ""), "most": (NEVER_RUN, "")}
+    four = PaperTable("P", "T: t", "x", pairs, against={"less": "full", "most": "more"})
+    fast = two_seeds(MORE, 1, 2, learn_rate=0.003) + two_seeds(NEVER_RUN, 0, 1, learn_rate=0.003)
+    slow = two_seeds(LESS, 48, 58) + two_seeds(MORE, 5, 6)
+    _, text = page_of(four, old + two_seeds(LESS, 70, 80, learn_rate=0.003) + slow + fast)
+    assert "53.0 ± 7.1 | -2.0, as published | 0.002" in text
+    assert "| most | 2 |  | 0.5 ± 0.7 | -1.0, as published | 0.003" in text
     # Other steps are another table, and a single row is none.
     short, text = page_of(own, old + two_seeds(LESS, 1, 2, steps=400))
     assert "not run here" in short
