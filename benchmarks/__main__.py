@@ -114,6 +114,7 @@ def paper(
     seeds: str = typer.Option("0,1", help="Seeds, by commas"),
     steps: int = typer.Option(0, help="Training steps [the corpus' own]"),
     learn_rate: float = typer.Option(0.002, help="Learning rate of all rows"),
+    again: bool = typer.Option(False, "--again", help="Measure all rows anew, with this version"),
     data: Path = DATA,
     minutes: float = MINUTES,
     results: Path = typer.Option(PAPER_RUNS, help="File that every finished run is appended to"),
@@ -136,7 +137,7 @@ def paper(
         run
         for own in (PAPERS[name] for name in chosen)
         for run in runs_of(own, where, numbers, steps, learn_rate)
-        if not is_measured(own.measures, known.get(run_key(asdict(run))), own.lengths)
+        if again or not is_measured(own.measures, known.get(run_key(asdict(run))), own.lengths)
     )
     with tqdm(total=len(runs), unit="run") as bar:
         for run in runs:
