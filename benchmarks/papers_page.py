@@ -162,8 +162,14 @@ def place_table(at: Measured) -> List[str]:
         change, sign = at.changes(row), at.sign(row)
         cells += [f"{mean(change):+.1f}, {sign}" if change else ""] if compared else []
         cells += [marks.get(row, "") for marks in extra.values()]
-        rows.append([row, str(len(at.runs.get(row, [])) or NOTHING), published, *cells])
+        rows.append([row, seeds_text(at.runs.get(row, [])), published, *cells])
     return table(head, rows)
+
+
+def seeds_text(runs: Sequence[Record]) -> str:
+    """How many seeds there are, and how many trainings ran out of time."""
+    cut = sum(run.get("steps_done", run["steps"]) < run["steps"] for run in runs)
+    return (str(len(runs)) if runs else NOTHING) + (f", {cut} cut short" if cut else "")
 
 
 def marks_of(runs: Sequence[Record], key: str) -> str:

@@ -158,6 +158,8 @@ def test_versions_rates_and_budgets_are_told():
     short, text = page_of(own, runs)
     assert "| change, and sign | rate | commit |" in text
     assert "0.002 | `0123456`+ |" in text and "0.003 | `abcdef0` |" in text
+    _, text = page_of(own, two_seeds(FULL, 50, 60) + two_seeds(LESS, 49, 58, steps_done=700))
+    assert "| full | 2 | 9 |" in text and "| less | 2, 2 cut short | 8 |" in text
     # A rate that all rows have comes first.
     _, text = page_of(own, runs + two_seeds(LESS, 48, 58))
     assert "rate 0.002" in text and "| less | 2 | 8 | 53.0 ± 7.1 |" in text
