@@ -79,12 +79,10 @@ def command(name: str, at: Measured) -> str:
 
 
 def ours(at: Measured) -> str:
-    """The first figure of the paper's own system."""
-    values = at.values(at.own.main_row, at.own.measures[0])
-    if not values:
-        return NOTHING
-    text = "; ".join(figure(own) for own in values.values())
-    return text if at.own.measures[0] == "F" else f"{at.own.measures[0]} {text}"
+    """The first measure of the paper's own system."""
+    row, measure = at.own.main_row, at.own.measures[0]
+    texts = [compared_figure(at, row, column, measure) for column in at.values(row, measure)]
+    return ("" if measure == "F" else f"{measure} ") + ("; ".join(texts) or NOTHING)
 
 
 def signs(at: Measured) -> str:
