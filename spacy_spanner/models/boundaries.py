@@ -29,11 +29,11 @@ class Boundaries(nn.Module):
         return self.score(x)[:, :, 0]
 
     def loss(self, tokens: Tokens) -> Tensor:
-        """Binary cross-entropy, a mean over the tokens of documents with annotated boundaries. The first
-        token of a row says nothing: it begins a sentence wherever the text was cut."""
-        counted = marked(tokens)
+        """Binary cross-entropy of the tokens of documents with annotated boundaries, a mean over their
+        sentences. The first token of a row teaches nothing: rows begin wherever the text was cut."""
+        annotated, starts = tokens.extras[MARKED], starts_of(tokens)
+        counted = annotated.copy()
         counted[:, 0] = False
-        starts = starts_of(tokens)
         targets, weights = (
             torch.from_numpy(values).to(tokens.x.device, tokens.x.dtype)
             for values in (starts, counted)
@@ -41,20 +41,15 @@ class Boundaries(nn.Module):
         losses = F.binary_cross_entropy_with_logits(
             self(tokens.x), targets, weights, reduction="sum"
         )
-        return losses / max(int(counted.sum()), 1)
+        return losses / max(int((starts & annotated).sum()), 1)
 
     def refine(self, tokens: Tokens) -> Tokens:
         """The same rows, with further boundaries where none are annotated."""
-        found = (self(tokens.x) > 0).cpu().numpy() & ~marked(tokens)  # (B, L)
+        found = (self(tokens.x) > 0).cpu().numpy() & ~tokens.extras[MARKED]  # (B, L)
         starts = starts_of(tokens) | found
         refined = tokens.with_states(tokens.x, **tokens.parts)
         refined.sentences = Sentences(starts, tokens.lengths, tokens.x.device)
         return refined
-
-
-def marked(tokens: Tokens) -> numpy.ndarray:
-    """Tokens whose boundaries are annotated, False where padded.  (B, L) bool"""
-    return tokens.extras[MARKED].copy()
 
 
 def starts_of(tokens: Tokens) -> numpy.ndarray:
