@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import List, Optional, Tuple
 
 import numpy
@@ -25,6 +25,8 @@ class Rows:
     table: numpy.ndarray  # (R, 4) start, end, own start, own end
     # (T,) bool, where sentences begin; only for heads that read sentences
     sentence_starts: Optional[numpy.ndarray] = None
+    # (T,) bool, with the former: tokens of documents whose sentence boundaries are annotated
+    marked: Optional[numpy.ndarray] = None
 
     def __len__(self) -> int:
         return len(self.table)
@@ -50,7 +52,7 @@ class Rows:
 
     def keep(self, rows: numpy.ndarray) -> Rows:
         """The same line with these rows alone."""
-        return Rows(self.lengths, self.order, self.table[rows], self.sentence_starts)
+        return replace(self, table=self.table[rows])
 
 
 def renumber(table: numpy.ndarray, rows: numpy.ndarray, n_rows: int) -> numpy.ndarray:

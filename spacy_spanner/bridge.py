@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from .batch import END, START, RowGold, Rows, SpanBatch, SpanPrediction, renumber
 from .contract import (
     KEYS,
+    MARKED,
     Facts,
     Gold,
     Proposes,
@@ -304,8 +305,11 @@ def gather(
         index = numpy.where(mask, at[:, [START]] + steps, 0)  # (B, L)
         positions.append(index[mask])
         made.append({"mask": torch.from_numpy(mask).to(flat.device), "lengths": lengths.tolist()})
+        extras = made[-1]["extras"] = {}
         if keys is not None:
-            made[-1]["extras"] = {KEYS: numpy.where(mask, keys[index], 0)}  # (B, L)
+            extras[KEYS] = numpy.where(mask, keys[index], 0)  # (B, L)
+        if batch.rows.marked is not None:
+            extras[MARKED] = batch.rows.marked[index] & mask  # (B, L)
         made[-1]["sentences"] = row_sentences(batch.rows, index, lengths, flat.device)
     # All groups at once: for each separate gather autograd would allocate a tensor of the full size.
     order = torch.from_numpy(numpy.concatenate(positions)).to(flat.device)

@@ -14,7 +14,9 @@ import numpy
 import torch
 from torch import Tensor, nn
 
-KEYS = "keys"  # extra of tokens: int64 word keys (B, L)
+# Extras of tokens, (B, L) each.
+KEYS = "keys"  # int64 word keys
+MARKED = "marked"  # bool: the sentence boundaries of the document are annotated, not rule-based
 
 
 class Sentences:

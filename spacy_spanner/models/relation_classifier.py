@@ -49,6 +49,7 @@ class RelationClassifier(RelationModule):
         width_size: int = 25,
         max_negatives: Optional[int] = None,
         label_features: bool = False,
+        learn_boundaries: bool = False,
     ):
         """
         head_size: Width of queries and keys of the entity head; even where `use_rope` is set.
@@ -63,6 +64,8 @@ class RelationClassifier(RelationModule):
             anew in each update; null for all.
         label_features: The vectors of spans hold their entity labels, too: those of the gold entities in
             training, those that were found or given in prediction.
+        learn_boundaries: Learn the annotated sentence boundaries, and use them beside the rules where a
+            document has none.
         """
         super().__init__(
             width=width,
@@ -71,6 +74,7 @@ class RelationClassifier(RelationModule):
             n_given=n_given,
             dropout=dropout,
             sum_labels=sum_labels,
+            learn_boundaries=learn_boundaries,
             head_size=head_size,
             use_rope=use_rope,
             max_width=max_width,
@@ -188,7 +192,7 @@ class RelationClassifier(RelationModule):
         distances = self.distances(n_tokens.clamp(0, N_WIDTHS - 1) + order)
         return torch.cat([pooled * is_there[:, None], distances], 1)
 
-    def link(self, encoded: Tokens, ends: Tensor, thresholds: Tensor) -> Links:
+    def find_links(self, encoded: Tokens, ends: Tensor, thresholds: Tensor) -> Links:
         """A label holds for a pair if its probability, the score, is over the threshold."""
         spans = ends[:, :3].unique(dim=0)  # (N, 3), sorted
         pairs = torch.from_numpy(span_pairs(spans.cpu().numpy(), encoded)).to(spans.device)

@@ -6,9 +6,10 @@ from typing import Any, Mapping, Optional
 
 from torch import Tensor
 
-from ..contract import Decoded, Facts, Gold, SpanModule, Tokens, empty_decoded
+from ..contract import MARKED, Decoded, Facts, Gold, SpanModule, Tokens, empty_decoded
 from ..dropout import Dropout
 from ..relations.bridge import Links
+from .boundaries import Boundaries
 from .global_pointer import GlobalPointer
 from .pointer_scorers import check_pointer
 
@@ -26,16 +27,19 @@ class RelationModule(SpanModule):
         n_given: int,
         dropout: float,
         sum_labels: bool,
+        learn_boundaries: bool,
         **pointer: Any,
     ):
         """
         n_given: Labels of given entities.
+        learn_boundaries: Learn where sentences begin.
         pointer: Options of the entity head.
         """
         super().__init__(width=width, n_labels=n_labels)
         self.n_relations, self.sum_labels = n_relations, sum_labels
         self.n_end_labels = n_labels + n_given  # one of the two is 0
         self.dropout = Dropout(dropout)
+        self.boundaries = Boundaries(width) if learn_boundaries else None
         self.entities: Optional[GlobalPointer] = None
         if n_labels:
             self.entities = GlobalPointer(width=width, n_labels=n_labels, efficient=True, **pointer)
@@ -49,8 +53,10 @@ class RelationModule(SpanModule):
         return tokens.with_states(self.dropout(tokens.x))
 
     def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
-        """The loss of the links, and that of the entities where these are learned."""
+        """The loss of the links, and those of entities and sentence boundaries where these are learned."""
         loss = self.link_loss(encoded, gold)
+        if self.boundaries is not None and MARKED in encoded.extras:
+            loss = loss + self.boundaries.loss(encoded)
         if self.entities is None:
             return loss
         share = self.n_labels if self.sum_labels else 1  # the entity head takes the mean
@@ -70,6 +76,12 @@ class RelationModule(SpanModule):
     def link(self, encoded: Tokens, ends: Tensor, thresholds: Tensor) -> Links:
         """Relations between spans (N, 4) of the same row, whose score is over the threshold of their
         label (R,)."""
+        if self.boundaries is not None and MARKED in encoded.extras:
+            encoded = self.boundaries.refine(encoded)
+        return self.find_links(encoded, ends, thresholds)
+
+    def find_links(self, encoded: Tokens, ends: Tensor, thresholds: Tensor) -> Links:
+        """As `link`, inside the sentences of `encoded`."""
         raise NotImplementedError
 
     def cells(self, length: int, max_width: Optional[int] = None) -> int:

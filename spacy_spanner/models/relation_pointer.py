@@ -44,6 +44,7 @@ class RelationPointer(RelationModule):
         link_rope: bool = False,
         start_logit: float = START_LOGIT,
         label_features: bool = False,
+        learn_boundaries: bool = False,
     ):
         """
         head_size: Width of queries and keys; even where `use_rope` is set.
@@ -61,6 +62,8 @@ class RelationPointer(RelationModule):
             0, links are found earlier in training, and more false ones.
         label_features: Links see the entity labels of what begins, or ends, at the two tokens: those of
             the gold entities in training, those that were found or given in prediction.
+        learn_boundaries: Learn the annotated sentence boundaries, and use them beside the rules where a
+            document has none.
         """
         super().__init__(
             width=width,
@@ -69,6 +72,7 @@ class RelationPointer(RelationModule):
             n_given=n_given,
             dropout=dropout,
             sum_labels=sum_labels,
+            learn_boundaries=learn_boundaries,
             head_size=head_size,
             use_rope=use_rope,
             max_width=max_width,
@@ -141,7 +145,7 @@ class RelationPointer(RelationModule):
         )  # (S, M, D) each
         return self.starts(x + first), self.ends(x + last)
 
-    def link(self, encoded: Tokens, ends: Tensor, thresholds: Tensor) -> Links:
+    def find_links(self, encoded: Tokens, ends: Tensor, thresholds: Tensor) -> Links:
         """A label holds for a pair of spans if the link of the starts and the link of the ends are both
         over its threshold. The score of a relation is the smaller of the two probabilities."""
         found, ends = [empty_links(encoded.x)], ends.unique(dim=0)

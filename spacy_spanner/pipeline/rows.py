@@ -50,7 +50,8 @@ def cut_rows(
     if joined.any():
         rows.table = join_rows(rows.table, end=int(lengths[joined].sum()), window=window)
     if marked is not None:
-        rows.sentence_starts = sentence_starts([marked[i] for i in order], longest_sentence)
+        found = sentence_starts([marked[i] for i in order], longest_sentence)
+        rows.sentence_starts, rows.marked = found
     return rows
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import List, Sequence
+from typing import List, Sequence, Tuple
 
 import numpy
 from spacy.attrs import ORTH, SENT_START
@@ -30,15 +30,15 @@ def marked_starts(doc: Doc) -> List[int]:
     return [0, *(numpy.flatnonzero(marks == 1) + 1).tolist()] if marks.any() else []
 
 
-def sentence_starts(docs: Sequence[Doc], longest: int) -> numpy.ndarray:
-    """Which tokens of consecutive documents begin a sentence; rules apply where a document is not
-    marked.  (T,) bool
+def sentence_starts(docs: Sequence[Doc], longest: int) -> Tuple[numpy.ndarray, numpy.ndarray]:
+    """Which tokens of consecutive documents begin a sentence, and which are in documents whose
+    boundaries are annotated; rules apply to the others.  (T,) bool each
 
     longest: Longer sentences are cut into even parts, marked or not. A text without full stops, such
         as a list or a table, would be one sentence for a component that goes by punctuation."""
     docs = [doc for doc in docs if len(doc)]
     if not docs:
-        return numpy.zeros(0, dtype=bool)
+        return numpy.zeros(0, dtype=bool), numpy.zeros(0, dtype=bool)
     lengths = numpy.array([len(doc) for doc in docs])
     first = lengths.cumsum() - lengths  # (D,)
     orth, marks = numpy.concatenate([doc.to_array([ORTH, SENT_START]) for doc in docs]).T
@@ -47,7 +47,7 @@ def sentence_starts(docs: Sequence[Doc], longest: int) -> numpy.ndarray:
     starts = marks == 1
     starts[first] = True
     starts |= rule_based_starts(docs[0].vocab, orth, starts) & ~marked
-    return cut_evenly(starts, longest)
+    return cut_evenly(starts, longest), marked
 
 
 def rule_based_starts(vocab: Vocab, orth: numpy.ndarray, first: numpy.ndarray) -> numpy.ndarray:

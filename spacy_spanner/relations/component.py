@@ -278,14 +278,11 @@ class RelationPipe(TablePipe):
 
     def _batch(self, docs: List[Doc], rows: Rows, gold: Optional[RowGold] = None) -> SpanBatch:
         if not within_sentences(self.cfg["seen"]):
-            rows.sentence_starts = None
+            rows.sentence_starts = rows.marked = None
         return super()._batch(docs, rows, gold)
 
     def _marked(self, examples: List[Example]) -> List[Doc]:
-        """As annotated or, in half of the batches, as in prediction: which pairs are negative depends on
-        it, and texts come with and without sentence boundaries."""
-        if numpy.random.random() < 0.5:
-            return super()._marked(examples)
+        """As annotated: which pairs are negative depends on it."""
         return [
             eg.reference if marked_starts(eg.reference) and same_tokens(eg) else eg.predicted
             for eg in examples

@@ -11,7 +11,7 @@ LONGEST = 20
 
 
 def starts_of(words, **options):
-    starts = sentence_starts([Doc(VOCAB, words=words, **options)], LONGEST)
+    starts = sentence_starts([Doc(VOCAB, words=words, **options)], LONGEST)[0]
     return [i for i, begins in enumerate(starts) if begins]
 
 
@@ -44,7 +44,7 @@ def test_marked_sentences_are_taken_as_they_are():
     words = ["One", ".", "Two", ".", "Three"]
     assert starts_of(words, sent_starts=[True, False, True, False, False]) == [0, 2]
     one = Doc(VOCAB, words=words, sent_starts=[True, False, False, False, False])
-    assert marked_starts(one) == [0] and sentence_starts([one], LONGEST).sum() == 1
+    assert marked_starts(one) == [0] and sentence_starts([one], LONGEST)[0].sum() == 1
     assert marked_starts(Doc(VOCAB, words=words)) == []
 
 
@@ -65,6 +65,6 @@ def test_documents_do_not_matter_to_each_other():
     texts += ['" Open', 'He left . " No . "', "a b", ". It"]
     docs = [Doc(VOCAB, words=text.split()) for text in texts]
     docs.append(Doc(VOCAB, words=["a", ".", "B"], sent_starts=[True, False, False]))
-    alone = [start for doc in docs for start in sentence_starts([doc], LONGEST)]
-    assert sentence_starts(docs, LONGEST).tolist() == alone
-    assert sentence_starts([], LONGEST).tolist() == []
+    alone = [start for doc in docs for start in sentence_starts([doc], LONGEST)[0]]
+    assert sentence_starts(docs, LONGEST)[0].tolist() == alone
+    assert sentence_starts([], LONGEST)[0].tolist() == []
