@@ -5,6 +5,7 @@ Axes used here and in every torch file: B rows, L tokens, D width, C labels, N s
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from inspect import signature
@@ -185,33 +186,33 @@ class Cost:
     step: float = 0.0  # of a step from token to token, in tokens; 0 for heads that take none
 
 
-class StartsFromSample:
+class StartsFromSample(ABC):
     """A head that looks at a sample of the training data before the first step."""
 
+    @abstractmethod
     def prepare(self, tokens: Tokens, gold: Gold) -> None:
         """Called once, in evaluation mode and without gradients."""
-        raise NotImplementedError
 
 
-class ReadsWords:
+class ReadsWords(ABC):
     """A part of a head that keeps something for each word. Tokens then have the keys of their words
     as an extra."""
 
+    @abstractmethod
     def learn_words(self, words: numpy.ndarray, counts: numpy.ndarray) -> None:
         """Take the words of the training data (K,) and how often each occurs (K,), once before
         training."""
-        raise NotImplementedError
 
 
-class Reports:
+class Reports(ABC):
     """A part of a head that has something to say after training."""
 
+    @abstractmethod
     def summary(self) -> List[str]:
         """One line each."""
-        raise NotImplementedError
 
 
-class SpanModule(nn.Module):
+class SpanModule(nn.Module, ABC):
     """Base of every head. A subclass implements `loss` and `decode`, and `encode` if it has
     contextual layers of its own above the token vectors. Its `__init__` declares its options."""
 
@@ -240,13 +241,13 @@ class SpanModule(nn.Module):
         """Own contextual layers. The result's `x` is what a bundled partner head reads."""
         return tokens
 
+    @abstractmethod
     def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
         """Scalar training loss; no host read of a device value on the way."""
-        raise NotImplementedError
 
+    @abstractmethod
     def decode(self, encoded: Tokens, thresholds: Tensor) -> Decoded:
         """Spans whose score is over the threshold of their label (C,), in no particular order."""
-        raise NotImplementedError
 
     def cells(self, length: int, max_width: Optional[int] = None) -> int:
         """How many numbers one row of this length needs at the widest point, for batching rows.

@@ -9,7 +9,6 @@ import spacy
 import torch
 from spacy.training import Example
 
-from spacy_spanner.contract import SpanModule
 from spacy_spanner.decoders.tags import TagScheme
 from spacy_spanner.label_axes import CLASSES, LABELS, LabelAxis, Mark, with_old_weights
 
@@ -80,9 +79,9 @@ def test_weights_on_two_axes():
             assert values[i, j] == (old[kept.index(i), kept.index(j)] if known else -1)
 
 
-class Unmarked(SpanModule):
+class Unmarked(torch.nn.Module):
     def __init__(self, *, width, n_labels):
-        super().__init__(width=width, n_labels=n_labels)
+        super().__init__()
         self.score = torch.nn.Linear(width, n_labels)
 
 

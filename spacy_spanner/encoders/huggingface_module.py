@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from contextlib import nullcontext
 from typing import Any, ContextManager, List, NamedTuple, Optional
 
@@ -32,7 +33,7 @@ class Group(NamedTuple):
     mask: Optional[Tensor]  # (B, L) None: no padding
 
 
-class PieceModule(nn.Module):
+class PieceModule(nn.Module, ABC):
     """Reads sequences of pieces in groups of like length, and makes one vector of each word's pieces.
 
     reader: Knows the tokenizer.
@@ -51,8 +52,9 @@ class PieceModule(nn.Module):
         self.pooling = pooling
         self.max_batch_tokens = max_batch_tokens
 
-    def encode(self, group: Group) -> Tensor:  # (B, L, D)
-        raise NotImplementedError
+    @abstractmethod
+    def encode(self, group: Group) -> Tensor:
+        """The vectors of the pieces of a group.  (B, L, D)"""
 
     @property
     def device(self) -> torch.device:

@@ -18,15 +18,10 @@ from ..batch import RowGold, Rows, SpanBatch, SpanPrediction
 from ..errors import Rule, Warnings
 from ..overlaps import RULES
 from ..scorers import score_span_table
-from .base import OUTPUTS, TablePipe, reasons_of
+from .base import TablePipe, reasons_of
 from .gold import TOO_WIDE, DocGold, read_gold, row_gold
-from .outputs import (
-    calibrate,
-    flatten_prediction,
-    write_ents,
-    write_spans,
-)
-from .settings import Setting
+from .outputs import calibrate, flatten_prediction, write_ents, write_spans
+from .settings import OUTPUTS, Setting
 
 SAMPLE_SIZE = 500  # examples a head may look at before training
 
