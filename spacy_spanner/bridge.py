@@ -237,7 +237,7 @@ def flatten(model: Model, vectors: Sequence[Floats2d]) -> Tensor:
     (T, D)
 
     Documents without tokens are left out: a transformer listener gives them no width."""
-    flat = model.ops.xp.concatenate([own for own in vectors if len(own)])
+    flat = model.ops.xp.concatenate([array for array in vectors if len(array)])
     return xp2torch(flat, device=shim_of(model).device)
 
 

@@ -52,21 +52,21 @@ def show_measured(measured: List[Measured]) -> None:
     """Two tables: pipelines, and their components."""
     rows = [
         (
-            own["pipeline"],
-            f"{own['words_per_second']:,.0f}",
-            *(f"{value:.1f}" for value in own["latency_ms"].values()),
-            f"{own['memory_mb']:,.0f}",
-            f"{own['start_seconds']['all']:.2f}",
-            own["products"],
+            run["pipeline"],
+            f"{run['words_per_second']:,.0f}",
+            *(f"{value:.1f}" for value in run["latency_ms"].values()),
+            f"{run['memory_mb']:,.0f}",
+            f"{run['start_seconds']['all']:.2f}",
+            run["products"],
         )
-        for own in measured
+        for run in measured
     ]
     head = ("Pipeline", "Words/s", "p50 ms", "p95 ms", "p99 ms", "MB", "Start s", "Products")
     msg.table(rows, header=head, divider=True, aligns=("l", *"rrrrrr", "l"))
     parts = [
-        (own["pipeline"], name, f"{100 * part['share']:.1f}", f"{part['words_per_second']:,.0f}")
-        for own in measured
-        for name, part in own["components"].items()
+        (run["pipeline"], name, f"{100 * part['share']:.1f}", f"{part['words_per_second']:,.0f}")
+        for run in measured
+        for name, part in run["components"].items()
     ]
     names = ("Pipeline", "Component", "% of time", "Words/s")
     msg.table(parts, header=names, divider=True, aligns=("l", "l", "r", "r"))

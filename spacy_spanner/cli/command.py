@@ -81,8 +81,8 @@ def message_of(error: Exception) -> str:
         return error.format_message()
     if isinstance(error, ConfigValidationError):
         found = error.errors or []
-        places = [f"{'.'.join(map(str, own['loc']))}: {own['msg']}" for own in found]
-        parts = [own for own in (error.title, error.desc, *places) if own]
+        places = [f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in found]
+        parts = [part for part in (error.title, error.desc, *places) if part]
         return " ".join("; ".join(parts).split())
     if isinstance(error, OSError) and error.errno is not None:
         path = error.filename if error.filename is not None else "The file"

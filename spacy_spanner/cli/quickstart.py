@@ -77,7 +77,7 @@ def steps(train: str, dev: str, *, lang: str, nested: bool, gpu: bool, texts: st
     corpora = {"train": "corpus/train.spacy", "dev": "corpus/dev.spacy"}
     language = ["--lang", lang]
     options = ["--encoder", encoder, *language, "-o", "config.cfg"]
-    paths = [part for name, own in corpora.items() for part in (f"--paths.{name}", own)]
+    paths = [part for name, path in corpora.items() for part in (f"--paths.{name}", path)]
     model = "training/model-best"
     return [
         ("Convert", ["spanner", "convert", train, corpora["train"], *language]),

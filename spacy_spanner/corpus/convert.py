@@ -84,11 +84,13 @@ def output_files(target: Path, docs: List[Doc], folds: int) -> Dict[Path, bytes]
     files = {target: docs}
     if folds:
         files = {
-            target.with_name(f"{target.stem}-{number}-{part}{SUFFIX}"): own
+            target.with_name(f"{target.stem}-{number}-{part}{SUFFIX}"): chosen
             for number, fold in enumerate(split_folds(docs, folds))
-            for part, own in zip(("train", "test"), fold, strict=True)
+            for part, chosen in zip(("train", "test"), fold, strict=True)
         }
-    return {path: DocBin(docs=own, store_user_data=True).to_bytes() for path, own in files.items()}
+    return {
+        path: DocBin(docs=chosen, store_user_data=True).to_bytes() for path, chosen in files.items()
+    }
 
 
 def require_language(lang: str) -> None:

@@ -118,13 +118,13 @@ def run_ray(shards: List[Shard], settings: WorkerSettings, workers: Workers) -> 
     if not ray.is_initialized():
         # An existing cluster refuses settings of a new one; without an address Ray would join any
         # cluster it finds on this machine.
-        own: Dict[str, Any] = {} if workers.address else {"include_dashboard": False}
+        options: Dict[str, Any] = {} if workers.address else {"include_dashboard": False}
         address = workers.address or "local"
         if not workers.address:
             # Ray's workers would yield to all other processes: on a busy machine they hardly start.
             os.environ.setdefault("RAY_worker_niceness", "0")
         with starting("Ray"):
-            ray.init(address, log_to_driver=False, logging_level=logging.WARNING, **own)
+            ray.init(address, log_to_driver=False, logging_level=logging.WARNING, **options)
     logging.getLogger("ray.data").setLevel(logging.WARNING)
     ray.data.DataContext.get_current().enable_progress_bars = False
     on_gpu = settings.gpu_id >= 0

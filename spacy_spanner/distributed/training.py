@@ -215,8 +215,8 @@ class Trainer:
 
     def _mean(self, losses: Dict[str, float]) -> Dict[str, float]:
         every = self.ranks.of_all(losses)
-        names = {name for own in every for name in own}
-        return {name: sum(own.get(name, 0.0) for own in every) / len(every) for name in names}
+        names = {name for rank in every for name in rank}
+        return {name: sum(rank.get(name, 0.0) for rank in every) / len(every) for name in names}
 
     def _logger(self) -> Tuple[Callable, Callable]:
         if not self.ranks.is_first:

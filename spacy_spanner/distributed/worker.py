@@ -132,7 +132,7 @@ class Annotator:
         if not self._errors:
             return [r if r.doc is None else r._replace(doc=next(found)) for r in batch]
         if len(batch) > 1:  # spaCy drops the whole batch of a component that failed
-            return [own for r in batch for own in self._annotate([self._start(r.record)])]
+            return [result for r in batch for result in self._annotate([self._start(r.record)])]
         error = self._errors[0]
         return [Annotated(batch[0].record, None, f"{type(error).__name__}: {error}")]
 

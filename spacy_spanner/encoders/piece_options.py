@@ -43,11 +43,11 @@ def piece_options(
 def with_piece_options(build: Build) -> Build:
     """`build` with the parameters of `piece_options` in place of its `**pieces`: spaCy reads the
     signature to fill in defaults and to refuse wrong names and types."""
-    own = [p for p in signature(build).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+    named = [p for p in signature(build).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
     shared = signature(piece_options).parameters.values()
     hints = {**get_type_hints(piece_options), **get_type_hints(build)}
     hints.pop("pieces")
-    parameters = [p.replace(annotation=hints[p.name]) for p in [*own, *shared]]
+    parameters = [p.replace(annotation=hints[p.name]) for p in [*named, *shared]]
     vars(build)["__signature__"] = signature(build).replace(
         parameters=parameters, return_annotation=hints["return"]
     )

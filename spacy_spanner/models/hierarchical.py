@@ -162,11 +162,11 @@ class HierarchicalNER(SpanModule, StartsFromSample):
 
     def logits(self, encoded: Tokens) -> Tensor:
         """Scores of the tags.  (B, L, K)"""
-        own = self.project(encoded.x)
+        logits = self.project(encoded.x)
         if self.memory is None or self.fusion == "hidden":
-            return own
+            return logits
         weight, response = encoded.parts["weight"], encoded.parts["response"]
-        return weight * own + (1 - weight) * self.project_response(response)
+        return weight * logits + (1 - weight) * self.project_response(response)
 
     def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
         return self.tags.loss(self.logits(encoded), encoded.mask, gold.flat, gold.known)

@@ -194,11 +194,11 @@ class TablePipe(ConfiguredPipe, ABC):
 
     def _max_width(self) -> Optional[int]:
         """The widest span to look for."""
-        own = self.model.attrs["max_width"]
-        if self.cfg["seen"] is None and own is not None:
-            return own
+        bound = self.model.attrs["max_width"]
+        if self.cfg["seen"] is None and bound is not None:
+            return bound
         known = limit(self.cfg["seen"], SPAN, self.cfg["width_factor"])
-        return min((width for width in (own, known) if width is not None), default=None)
+        return min((width for width in (bound, known) if width is not None), default=None)
 
     def _fail_without_gold(self, references: List[Doc], key: Optional[str]) -> NoReturn:
         """Nothing is annotated where this component looks: say where something is."""

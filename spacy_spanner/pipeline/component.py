@@ -59,12 +59,12 @@ class SpanTablePipe(TablePipe):
         scorer: Scoring function.
         shared: Settings that all components have, such as `spans_key` and `window`.
         """
-        own: Dict[str, Any] = {
+        settings: Dict[str, Any] = {
             "output": output,
             "threshold": threshold,
             "overlaps": overlaps,
         }
-        super().__init__(vocab, model, name, own, **shared)
+        super().__init__(vocab, model, name, settings, **shared)
         self.scorer = scorer
 
     def configure(self, **values: Any) -> None:

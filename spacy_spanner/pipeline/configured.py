@@ -41,7 +41,7 @@ class ConfiguredPipe(TrainablePipe):
         vocab: Vocab,
         model: Model[SpanBatch, Any],
         name: str,
-        own: Dict[str, Any],
+        settings: Dict[str, Any],
         *,
         temperature: float = 1.0,
         spans_key: str = "sc",
@@ -54,7 +54,7 @@ class ConfiguredPipe(TrainablePipe):
         max_cells: int = 4_000_000,
     ):
         """
-        own: Settings of the subclass, and what else it keeps in `cfg`.
+        settings: Those of the subclass, and what else it keeps in `cfg`.
         temperature: Divides the log-odds of every score of a span; over 1 it makes a model less sure. The
             thresholds are compared with the result.
         spans_key: Span group of all spans, with their confidences.
@@ -87,7 +87,7 @@ class ConfiguredPipe(TrainablePipe):
             "max_cells": max_cells,
         }
         self.cfg = {"labels": [], "seen": None}
-        self.configure(**own, **shared)
+        self.configure(**settings, **shared)
         register_extensions()
 
     def configure(self, **values: Any) -> None:
@@ -138,8 +138,8 @@ class ConfiguredPipe(TrainablePipe):
 
     def thresholds(self) -> numpy.ndarray:
         """The threshold of each label.  (C,)"""
-        own = self.cfg["label_thresholds"]
-        values = [own.get(label, self.cfg["threshold"]) for label in self.labels]
+        by_label = self.cfg["label_thresholds"]
+        values = [by_label.get(label, self.cfg["threshold"]) for label in self.labels]
         return numpy.array(values, dtype="float32")
 
     def head_thresholds(self) -> numpy.ndarray:

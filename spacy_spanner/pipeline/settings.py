@@ -45,13 +45,13 @@ def settings_of(pipe: Type) -> Dict[str, Parameter]:
         init = vars(cls).get("__init__")
         if init is None:
             continue
-        own, hints = signature(init).parameters.values(), get_type_hints(init)
-        for parameter in own:
+        parameters, hints = signature(init).parameters.values(), get_type_hints(init)
+        for parameter in parameters:
             if parameter.kind is Parameter.KEYWORD_ONLY:
                 found.setdefault(
                     parameter.name, parameter.replace(annotation=hints[parameter.name])
                 )
-        if not any(parameter.kind is Parameter.VAR_KEYWORD for parameter in own):
+        if not any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters):
             break
     return found
 
