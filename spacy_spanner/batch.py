@@ -1,4 +1,4 @@
-"""What a component hands to its model: documents, the rows to score and, in training, their gold."""
+"""The input of a component's model: documents, the rows to score and, in training, their gold."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class SpanBatch:
     rows: Rows
     thresholds: numpy.ndarray  # (C,) float32
     max_cells: int  # bound on the numbers one forward step may hold
-    max_width: Optional[int] = None  # widest span worth a look; None: no bound
+    max_width: Optional[int] = None  # widest span to score; None: no bound
     max_reach: Optional[int] = None  # most tokens from one end of a relation to the other
     gold: Optional[RowGold] = None
     # (N, 4) int64: row, start, end, label of the spans to link, where the head does not find them itself

@@ -35,7 +35,7 @@ SIZES = {"width": "nI", "n_labels": "nO", "n_relations": "nR", "n_given": "nG"}
 
 @dataclass
 class Head:
-    """How to make a head, and what the component has to know about it."""
+    """A head that is not built yet: its maker, and the properties its component depends on."""
 
     maker: Callable[..., Any]  # called with width= and n_labels=
     facts: Facts
@@ -105,7 +105,7 @@ def resize_output(model: Model, nO: int, *, dim: str = "nO") -> Model:
 
 
 def prepare(model: SpanTableModel, batch: SpanBatch) -> None:
-    """Show the head a sample of the training data, if it wants to see one."""
+    """Show the head a sample of the training data, if it takes one."""
     module: SpanModule = shim_of(model).module
     if not isinstance(module, StartsFromSample) or not len(batch.rows):
         return

@@ -1,4 +1,4 @@
-"""What a training config takes from the corpus: the system, the encoder, how long to train."""
+"""Settings of a training config that are chosen by the corpus: system, encoder, number of steps."""
 
 from __future__ import annotations
 

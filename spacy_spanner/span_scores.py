@@ -17,7 +17,7 @@ SpanKey = Tuple[int, int, str]  # character offsets, end exclusive, and label
 
 
 def span_key(span: Span) -> SpanKey:
-    """What has to be equal for a predicted span to be correct, whatever the tokens are."""
+    """Character offsets and label, which have to match for a predicted span to be correct."""
     return span.start_char, span.end_char, span.label_
 
 

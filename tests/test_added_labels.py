@@ -46,10 +46,10 @@ def tag_names(scheme, n_labels):
 
 
 @pytest.mark.parametrize("scheme", ["BIO", "BIOES", "IO"])
-def test_places_of_tags_are_those_of_their_names(scheme):
+def test_positions_of_tags_are_those_of_their_names(scheme):
     old, new = tag_names(scheme, 2), tag_names(scheme, 5)
-    places = TagScheme(scheme, 2).axis.places(len(old), len(new))
-    assert places.tolist() == [new.index(tag) for tag in old]
+    positions = TagScheme(scheme, 2).axis.positions(len(old), len(new))
+    assert positions.tolist() == [new.index(tag) for tag in old]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_places_of_tags_are_those_of_their_names(scheme):
     ],
 )
 def test_places(axis, old, new, expected):
-    assert axis.places(old, new).tolist() == expected
+    assert axis.positions(old, new).tolist() == expected
 
 
 def test_weights_on_two_axes():

@@ -20,8 +20,10 @@ def benchmark_cli(
         ..., "--texts", "-t", exists=True, help="Texts: .txt (one a line), .jsonl or .spacy"
     ),
     limit: int = typer.Option(500, "--limit", "-n", min=1, help="Maximum number of texts"),
-    rounds: int = typer.Option(3, "--rounds", "-r", min=1, help="After one that warms up"),
-    threads: int = typer.Option(0, "--threads", min=0, help="Of torch  [as many as it takes]"),
+    rounds: int = typer.Option(
+        3, "--rounds", "-r", min=1, help="Measured rounds, after one to warm up"
+    ),
+    threads: int = typer.Option(0, "--threads", min=0, help="Threads of torch  [its default]"),
     json_file: Optional[Path] = typer.Option(None, "--json", help="Write the figures here"),
     page: Optional[Path] = typer.Option(None, "--page", help="Write an HTML page here"),
 ) -> None:

@@ -28,11 +28,11 @@ CORRECTABLE = (
 CODE = re.compile(r"\[[A-Z]+\d+\] ")  # how messages of spaCy and ours begin, whatever the class
 HINTS = {
     errno.ENOENT: "Check the name.",
-    errno.EACCES: "Change its permissions, or choose another place.",
-    errno.EPERM: "Change its permissions, or choose another place.",
+    errno.EACCES: "Change its permissions, or choose another path.",
+    errno.EPERM: "Change its permissions, or choose another path.",
     errno.EROFS: "Choose a place that can be written.",
-    errno.ENOSPC: "Free some space, or choose another place.",
-    errno.EDQUOT: "Free some space, or choose another place.",
+    errno.ENOSPC: "Free some space, or choose another path.",
+    errno.EDQUOT: "Free some space, or choose another path.",
     errno.EEXIST: "Choose another name.",
     errno.EISDIR: "Name a file.",
     errno.ENOTDIR: "Choose a place below a folder, not below a file.",

@@ -70,7 +70,7 @@ def can_ask() -> bool:
 
 
 def steps(train: str, dev: str, *, lang: str, nested: bool, gpu: bool, texts: str) -> List[Step]:
-    """What to do, in order."""
+    """The commands to run, in order."""
     system = NESTED if nested else FLAT
     encoder = "huggingface" if gpu else "hash"
     device = ["--gpu-id", "0"] if gpu else []

@@ -26,7 +26,7 @@ NO_LABEL = "spans without a label"
 FURTHER = "further annotations of the same task"
 OTHER = "results that are neither spans nor relations"
 LOOSE = "relations to spans without a label"
-OF_ANNOTATOR = ("annotation_id", "annotator")  # in JSON-MIN: somebody looked at the task
+OF_ANNOTATOR = ("annotation_id", "annotator")  # in JSON-MIN: the task was annotated
 
 
 def read_label_studio(path: Path, options: ReadOptions) -> Iterator[Record]:

@@ -1,4 +1,4 @@
-"""What every reader yields, and the errors it may raise: a document before spaCy sees it."""
+"""The records that readers yield, before they become documents, and the errors that readers raise."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def read_ade(path: Path, options: ReadOptions) -> Iterator[Record]:
 
 
 def occurrences(text: str, words: str) -> List[int]:
-    """Where words begin in a text, not inside of other words."""
+    """The offsets at which words occur in a text, not inside of other words."""
     if not words.strip():
         return []
     pattern = rf"(?<!\w){re.escape(words)}(?!\w)"

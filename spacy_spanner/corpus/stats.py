@@ -25,7 +25,7 @@ HUGE = 10_000  # tokens of a document
 
 @dataclass(frozen=True)
 class Settings:
-    """What the component will be told, with its own defaults. No `max_width`: no limit."""
+    """Settings of the component that the statistics depend on. `max_width` None: no limit."""
 
     output: str = "spans"
     spans_key: str = "sc"

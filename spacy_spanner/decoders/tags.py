@@ -1,4 +1,4 @@
-"""Tag schemes: the exact way between flat span tables and one tag per token.
+"""Tag schemes: exact conversion between flat span tables and one tag per token.
 
 Axes: B rows, L tokens, C labels, K tags, N spans. Tag 0 is O; then one block of C tags per prefix.
 """
@@ -66,12 +66,12 @@ class TagScheme(nn.Module):
         return 1 + prefix * self.n_labels + labels
 
     def block(self, prefix: str) -> slice:
-        """Where the tags of a prefix lie on the K axis."""
+        """The tags of a prefix on the K axis."""
         begin = 1 + self.prefixes.index(prefix) * self.n_labels
         return slice(begin, begin + self.n_labels)
 
     def well_formed(self, tags: Tensor, mask: Tensor) -> Tensor:
-        """Which rows of tags (B, L) the scheme knows.  (B,) bool"""
+        """Whether rows of tags (B, L) are well-formed under the scheme.  (B,) bool"""
         legal = self.transitions[tags[:, :-1], tags[:, 1:]] | ~mask[:, 1:]  # (B, L - 1)
         edges = self.starts[tags[:, 0]] & self.ends[last_of_rows(tags, mask)]  # (B,)
         return legal.all(1) & (edges | ~mask[:, 0])

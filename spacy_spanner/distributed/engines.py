@@ -82,7 +82,7 @@ def one_thread(settings: WorkerSettings) -> WorkerSettings:
 
 
 def shard_to_json(shard: Shard) -> str:
-    """How shards travel to Ray's and Spark's workers."""
+    """A shard as JSON, for Ray's and Spark's workers."""
     return json.dumps(asdict(shard))
 
 
@@ -146,7 +146,7 @@ def run_ray(shards: List[Shard], settings: WorkerSettings, workers: Workers) -> 
 
 @lru_cache(maxsize=1)
 def worker_of(settings: WorkerSettings) -> Worker:
-    """The one worker of this process: Spark calls it anew for every task."""
+    """The one worker of this process: Spark asks for it in every task."""
     return Worker(settings)
 
 

@@ -154,7 +154,7 @@ class Trainer:
             self._save(False)
 
     def _steps(self) -> Iterator[Tuple[Dict[str, Any], Optional[bool]]]:
-        """What spaCy's loop tells of each step that is taken now."""
+        """The steps of spaCy's loop that are taken now, with the information it yields about each."""
         settings = self.settings
         before_update = settings["before_update"]
 

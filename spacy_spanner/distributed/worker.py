@@ -33,7 +33,7 @@ from .inputs import Shard
 from .output import WRITERS, Row, json_lines, part_name, write_shard
 from .records import InputRecord, read_records
 
-ENTS = "ents"  # the source that stands for `doc.ents`
+ENTS = "ents"  # the name of `doc.ents` as a source
 NEW_WORDS = 100_000  # that a vocabulary may grow by: some ten MB
 DIGITS = 4  # of a score: what lies beyond depends on the number of threads
 
@@ -190,7 +190,7 @@ class Worker:
     def _annotate(
         self, shard_read: Tuple[Shard, Optional[List[InputRecord]]]
     ) -> Callable[[], ShardResult]:
-        """What is left to do is to write the result."""
+        """Annotate the records of a shard; the returned function writes the result."""
         shard, records = shard_read
         if records is None:
             return partial(ShardResult, shard.name)

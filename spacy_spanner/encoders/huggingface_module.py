@@ -163,7 +163,7 @@ class HuggingFaceModule(PieceModule):
 
 
 def depth(name: str, n_layers: int) -> int:
-    """How far up a parameter lies: 0 for embeddings, then the layers from 1."""
+    """The layer of a parameter: 0 for embeddings, then the layers from 1."""
     found = LAYER.search(name)
     if found:
         return int(found.group(1)) + 1

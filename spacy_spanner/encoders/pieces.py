@@ -62,7 +62,7 @@ class Windows:
 
 @dataclass
 class PieceBatch:
-    """What the transformer reads for a batch of documents."""
+    """The input of the transformer for a batch of documents."""
 
     ids: List[numpy.ndarray]  # the pieces of each sequence, special ones among them
     word: numpy.ndarray  # (M,) numbers of words, in order

@@ -114,7 +114,7 @@ class MemoryIndex:
         twice_only: bool = False,
         alone: bool = False,
     ) -> List[Bucket]:
-        """What to read for these tokens; those whose word has nothing to read are left out.
+        """The slots to read for these tokens; tokens whose word has none are left out.
 
         most: Slots read for a word; where it has more, they are cut into so many runs of like
             length and one is taken of each.

@@ -1,4 +1,4 @@
-"""What the entity and the relation components share: rows, gold and the training step."""
+"""Base of the entity and the relation component: rows, gold and the training step."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class SpanTablePipe(TablePipe):
 
     @property
     def label_data(self) -> List[str]:
-        """What `spacy init labels` stores and `initialize(labels=)` takes."""
+        """The labels, as `spacy init labels` stores and `initialize(labels=)` takes them."""
         return list(self.labels)
 
     @property

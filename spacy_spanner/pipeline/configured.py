@@ -102,7 +102,7 @@ class ConfiguredPipe(TrainablePipe):
         check(self.name, cfg, self._rules(cfg))
 
     def _rules(self, cfg: Dict[str, Any]) -> List[Rule]:
-        """What must hold of the settings; a subclass adds its own."""
+        """Rules of the settings; a subclass adds to them."""
         return shared_rules(cfg)
 
     @property
@@ -143,7 +143,7 @@ class ConfiguredPipe(TrainablePipe):
         return numpy.array(values, dtype="float32")
 
     def head_thresholds(self) -> numpy.ndarray:
-        """What the head compares its own scores with: thresholds are of calibrated ones.  (C,)"""
+        """The thresholds for the uncalibrated scores of the head.  (C,)"""
         return raw_thresholds(self.thresholds(), self.cfg["temperature"])
 
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> ConfiguredPipe:

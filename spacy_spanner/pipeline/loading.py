@@ -1,5 +1,5 @@
-"""What is checked when a component is loaded, so that a pipeline that was changed or damaged is
-refused here and not in the middle of a prediction."""
+"""Checks of a component that is loaded: a pipeline that was changed or damaged is refused here and
+not in the middle of a prediction."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def plain(value: Any) -> Any:
 
 
 def shared_rules(cfg: Dict[str, Any]) -> List[Rule]:
-    """What must hold of the settings that all components have."""
+    """Rules of the settings that all components have."""
     factor = cfg["width_factor"]
     return [
         ("labels", are_labels(cfg["labels"]), LABELS),

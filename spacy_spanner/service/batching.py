@@ -25,7 +25,7 @@ Result = Dict[str, Any]  # "entities" and "relations", or "error"
 
 @dataclass(frozen=True)
 class Limits:
-    """What is refused beyond.
+    """Limits beyond which requests are refused.
 
     wait: Seconds that a text waits for others, at most.
     read: Seconds that a client may take to send its request.

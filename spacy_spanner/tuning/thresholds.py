@@ -18,7 +18,7 @@ from ..pipeline.outputs import calibrate, flat_choice, raw_thresholds
 from .temperature import fit_temperature
 
 GAP = 1e-6  # no threshold is put between scores that are closer
-# Where flat entities have to be chosen anew for each threshold that is tried:
+# Where flat entities have to be chosen again for each threshold:
 N_CUTS = 48  # thresholds of all labels together
 N_LABEL_CUTS = 16  # thresholds of one label, in each round over the labels
 ROUNDS = 2

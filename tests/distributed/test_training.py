@@ -71,7 +71,7 @@ def test_lost_rank_ends_the_run_and_resume_goes_on(config, tmp_path, victim):
     text, _ = process.communicate(timeout=120)
     assert process.returncode != 0
     shown = " ".join(text.split())
-    assert "another rank is gone" in shown and "--resume" in shown
+    assert "another rank was lost" in shown and "--resume" in shown
     spacy.load(model)
     step = int(re.search(r"after step (\d+)", shown).group(1))
     again = run_ranks(config, tmp_path / "out", "--resume", "--training.max_steps", str(step + 20))
