@@ -63,11 +63,7 @@ def fit_to_corpus(config: Config, stats: Stats) -> Dict[str, int]:
     """
     steps = round(STEPS_AT_1000 * (stats.tokens / 1000) ** 0.5, -2)
     steps = int(min(max(steps, FEWEST), MOST))
-    values = {
-        "max_steps": steps,
-        "eval_frequency": steps // ROWS_OF_TABLE,
-        "patience": steps // 2,
-    }
+    values = {"max_steps": steps, "eval_frequency": steps // ROWS_OF_TABLE, "patience": steps // 2}
     config["training"].update(values)
     return values
 

@@ -173,10 +173,7 @@ def n_cut(doc: Doc, spans: List[RawSpan], settings: Settings) -> int:
     if not spans:
         return 0
     rows = doc_rows(
-        doc,
-        window=settings.window,
-        overlap=settings.overlap,
-        pack=settings.pack_sentences,
+        doc, window=settings.window, overlap=settings.overlap, pack=settings.pack_sentences
     )
     own_end = [0] * len(doc)
     for _, end, own_start, own_stop in rows:

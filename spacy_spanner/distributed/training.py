@@ -250,7 +250,7 @@ class Trainer:
         number = self.shared.signal.number
         if number:  # torchrun sends SIGTERM, too, to those that outlive a rank
             stop = Interrupted(number)
-            lost = f"; another rank is gone ({error})" if isinstance(error, RankLost) else ""
+            lost = f"; another rank was lost ({error})" if isinstance(error, RankLost) else ""
             message = Errors.S122.format(signal=stop, lost=lost, **facts)
             return Stopped(message, exit_code=stop.exit_code)
         message = Errors.S058 if self.ranks.is_first else Errors.S060

@@ -146,9 +146,7 @@ def init(
 def set_pretrained(model: Encoder, pretrained: Pretrained, name: str) -> None:
     """Build the module with the weights of a pretrained model."""
     module: Any = shim_of(model).build(
-        config=pretrained.config,
-        tokenizer=pretrained.tokenizer,
-        max_pieces=pretrained.max_pieces,
+        config=pretrained.config, tokenizer=pretrained.tokenizer, max_pieces=pretrained.max_pieces
     )
     got, expected = module.encoder.config.hidden_size, model.get_dim("nO")
     if got != expected:

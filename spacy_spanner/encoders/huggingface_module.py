@@ -171,13 +171,7 @@ def depth(name: str, n_layers: int) -> int:
 
 
 def make_module(
-    *,
-    config: str,
-    tokenizer: str,
-    max_pieces: int,
-    windows: Windows,
-    overlap: Any,
-    **options: Any,
+    *, config: str, tokenizer: str, max_pieces: int, windows: Windows, overlap: Any, **options: Any
 ) -> HuggingFaceModule:
     """The module of a stored encoder, with random weights.
 

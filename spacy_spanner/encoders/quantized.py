@@ -18,6 +18,7 @@ from thinc.api import Model
 from thinc.types import Floats2d
 from torch import Tensor
 
+from ..bridge import shim_of
 from ..errors import Errors
 from ..shim import ModuleShim
 from .huggingface_module import Group, PieceModule
@@ -79,10 +80,9 @@ def forward(model: Encoder, docs: List[Doc], is_train: bool) -> Tuple[List[Float
         raise ValueError(Errors.S211)
     if not any(len(doc) for doc in docs):
         return no_tokens(model, docs)
-    shim = model.shims[0]
-    assert isinstance(shim, ModuleShim)
+    module = shim_of(model).module
     with torch.inference_mode():
-        flat = shim.module(shim.module.reader.read(docs))  # (T, D)
+        flat = module(module.reader.read(docs))  # (T, D)
     return split(flat, [len(doc) for doc in docs]), lambda d_docs: []
 
 

@@ -106,10 +106,7 @@ class TablePipe(ConfiguredPipe, ABC):
         return self.update(taught, sgd=step, losses=losses, **config)
 
     def _build_model(
-        self,
-        get_examples: Callable[[], Iterable[Example]],
-        nlp: Optional[Language],
-        **dims: int,
+        self, get_examples: Callable[[], Iterable[Example]], nlp: Optional[Language], **dims: int
     ) -> None:
         """Initialize the model, show it the words of the training data, measure the training data
         and report lost gold.

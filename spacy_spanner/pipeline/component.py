@@ -59,11 +59,7 @@ class SpanTablePipe(TablePipe):
         scorer: Scoring function.
         shared: Settings that all components have, such as `spans_key` and `window`.
         """
-        settings: Dict[str, Any] = {
-            "output": output,
-            "threshold": threshold,
-            "overlaps": overlaps,
-        }
+        settings: Dict[str, Any] = {"output": output, "threshold": threshold, "overlaps": overlaps}
         super().__init__(vocab, model, name, settings, **shared)
         self.scorer = scorer
 
