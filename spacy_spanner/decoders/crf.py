@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from ..label_axes import mark
+from ..spans.reversal import reverse_rows, take_tokens
 from .tags import TagScheme, last_of_rows
 
 # Score of what is not allowed: large enough to rule it out, and unlike -inf without NaN gradients.
@@ -89,12 +90,12 @@ class CRF(nn.Module):
         emissions, mask = emissions[rows].to(wide), mask[rows]
         start, trans, end = (score.to(wide) for score in self.scores())
         prefix, continues = self.scheme.prefix_numbers, self.scheme.continues
-        order = _reverse_rows(mask)
-        both = torch.stack([emissions, _take(emissions, order)])  # (2, B, L, K)
+        order = reverse_rows(mask)
+        both = torch.stack([emissions, take_tokens(emissions, order)])  # (2, B, L, K)
         edges, both_trans = torch.stack([start, end])[:, None], torch.stack([trans, trans.T])
         # In both directions at once: half as many steps, each of which takes hardly longer.
         forward, backward = _forward(both, edges, both_trans)  # (B, L, K) each
-        backward = _take(backward, order)
+        backward = take_tokens(backward, order)
 
         _, begin, stop, label = spans.unbind(1)
         many = (stop - begin > 1).long()
@@ -234,13 +235,3 @@ def _reachable(counted: Tensor, start: Tensor, trans: Tensor) -> Tensor:
     for allowed in others:
         steps.append((steps[-1].float() @ may_follow > 0) & allowed)
     return torch.stack(steps, 1)
-
-
-def _reverse_rows(mask: Tensor) -> Tensor:
-    """Positions that turn each row around and leave its padding where it is.  (B, L)"""
-    place = torch.arange(mask.shape[1], device=mask.device)
-    return torch.where(mask, mask.sum(1, keepdim=True) - 1 - place, place)
-
-
-def _take(x: Tensor, order: Tensor) -> Tensor:
-    return x.gather(1, order[..., None].expand_as(x))
