@@ -81,7 +81,7 @@ class Errors(metaclass=WithCodes):
     S028 = "{path}: no documents found."
     S029 = "{path}: {reason}."
     S030 = (
-        "No component '{name}' whose thresholds can be tuned. Components that have some: {names}. "
+        "No component '{name}' whose thresholds can be tuned. Those of this pipeline: {names}. "
         "Name one of them with --pipe."
     )
     S031 = (
