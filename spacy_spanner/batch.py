@@ -99,7 +99,7 @@ class SpanPrediction:
 
     spans: numpy.ndarray  # (N, 4) int64: document, start, end (exclusive), label
     scores: numpy.ndarray  # (N,) float32 in 0..1
-    # (N,) float32: log of the probability over that of no entity, where the head gives it
+    # (N,) float32: log of the probability over that of no entity, where the head computes it
     margins: Optional[numpy.ndarray] = None
 
     def per_doc(self, n_docs: int) -> List[slice]:

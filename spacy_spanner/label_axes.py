@@ -46,7 +46,7 @@ CLASSES = LabelAxis(fixed=1)  # class 0 is none
 @dataclass(frozen=True)
 class Mark:
     """Which of the first axes of a parameter hold labels (None for one that does not), and what new
-    entries start from: `factor` times what the head's `__init__` gives them, plus `offset`."""
+    entries start from: `factor` times their value after the head's `__init__`, plus `offset`."""
 
     axes: Tuple[Optional[LabelAxis], ...]
     factor: float = 1.0

@@ -56,7 +56,7 @@ def recommend(
 
 
 def fit_to_corpus(config: Config, stats: Stats) -> Dict[str, int]:
-    """Set the length of the training by the size of the corpus; gives what was set.
+    """Set the length of the training by the size of the corpus; returns the settings.
 
     Training ends early only if half of the steps bring nothing, so never while the rate rises, which
     is a tenth of the steps.
@@ -69,7 +69,7 @@ def fit_to_corpus(config: Config, stats: Stats) -> Dict[str, int]:
 
 
 def follow_paper(config: Config, stats: Stats) -> Dict[str, int]:
-    """Count the epochs of a paper's recipe in steps, with a score after each; gives what was set."""
+    """Count the epochs of a paper's recipe in steps, with a score after each; returns the settings."""
     recipe = config["recipe"]
     recipe["steps_per_epoch"] = max(ceil(stats.docs / recipe["batch_size"]), 1)
     steps = recipe["epochs"] * recipe["steps_per_epoch"]

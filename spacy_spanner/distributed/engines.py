@@ -64,7 +64,7 @@ def starting(engine: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def threads_of_processes(count: int) -> Iterator[None]:
-    """How many threads numpy's products take in processes that start meanwhile: it reads that when
+    """Number of threads of numpy in processes that are started in this context: numpy reads it when
     it is imported."""
     before = os.environ.get(THREADS)
     os.environ[THREADS] = str(count)

@@ -112,7 +112,7 @@ class Annotator:
         return sorted(results, key=lambda result: result.record.number)
 
     def _batches(self, records: Iterable[InputRecord]) -> Iterator[List[Annotated]]:
-        """Documents of like length together, not annotated yet: there is little to pad then."""
+        """Documents of similar length together, not annotated yet: that saves padding."""
         batch: List[Annotated] = []
         n_words = 0
         for record in sorted(records, key=InputRecord.size):

@@ -27,14 +27,14 @@ LAYER = re.compile(r"\.layers?\.(\d+)\.")
 
 
 class Group(NamedTuple):
-    """Sequences of like length."""
+    """Sequences of similar length."""
 
     ids: Tensor  # (B, L)
     mask: Optional[Tensor]  # (B, L) None: no padding
 
 
 class PieceModule(nn.Module, ABC):
-    """Reads sequences of pieces in groups of like length, and makes one vector of each word's pieces.
+    """Reads sequences of pieces in groups of similar length, and makes one vector of each word's pieces.
 
     reader: Knows the tokenizer.
     pad: The number of the piece that fills up short sequences.

@@ -193,7 +193,7 @@ def overlaps(
 
 
 def group_by_length(lengths: numpy.ndarray, *, max_tokens: int) -> Iterator[numpy.ndarray]:
-    """Numbers of sequences in groups of like length: a group ends at the budget of tokens, padding
+    """Numbers of sequences in groups of similar length: a group ends at the budget of tokens, padding
     among them, or where its padding would cost more than another group.
 
     lengths: Of the sequences.  (S,)

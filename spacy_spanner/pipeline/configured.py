@@ -116,7 +116,7 @@ class ConfiguredPipe(TrainablePipe):
 
     @property
     def labels(self) -> Tuple[str, ...]:
-        """The labels of spans that the component can give."""
+        """The labels of spans that the component can predict."""
         return tuple(self.cfg["labels"])
 
     def _add_label(self, label: str, kind: str = "labels", dim: str = "nO") -> int:
