@@ -1,9 +1,8 @@
-"""`python -m benchmarks`: accuracy, speed and the report; see `make bench`."""
+"""Commands that train systems and write the report."""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -15,13 +14,10 @@ import typer
 from tqdm import tqdm
 
 from .accuracy import Run, execute, plan
+from .app import DATA, MINUTES, ONE_THREAD, TRANSFORMER, VECTORS, app
 from .results import (
-    ENCODERS,
-    MEMORY,
     PAPER_RUNS,
-    PRODUCTION,
     RESULTS,
-    SPEED,
     append,
     commit,
     load,
@@ -30,24 +26,8 @@ from .results import (
     read_lines,
     run_key,
 )
+from .speed_commands import speed
 from .systems import names
-
-ONE_THREAD = {
-    **os.environ,
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    # Tensors of ever other sizes otherwise leave gaps that glibc does not give back: gigabytes.
-    "MALLOC_MMAP_THRESHOLD_": "1048576",
-}
-
-app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
-
-DATA = typer.Option(
-    Path("assets"), "--data", help="Folder of corpora: NAME/train.jsonl, NAME/dev.jsonl"
-)
-VECTORS = typer.Option(None, "--vectors", help="Pipeline with vectors, from `spacy init vectors`")
-TRANSFORMER = typer.Option(None, "--transformer", help="Name or folder of the transformer")
-MINUTES = typer.Option(15.0, "--minutes", help="Most minutes of one training")
 
 
 @app.command()
@@ -159,156 +139,6 @@ def one(
         Run(**json.loads(run)), data=data, vectors=vectors, transformer=transformer, minutes=minutes
     )
     print(json.dumps({**record, "commit": commit(), **machine()}))
-
-
-@app.command()
-def speed(
-    encoder: str = typer.Option("hash", help="hash, transformer or huggingface"),
-    dataset: str = typer.Option("genia", help="Corpus whose dev sentences are timed"),
-    systems: str = typer.Option("all", help="Rows of `benchmarks/timed.py`, by commas"),
-    rounds: int = typer.Option(0, help="Rounds, of which ratios are medians [the encoder's own]"),
-    sentences: int = typer.Option(0, help="Sentences in each round [the encoder's own]"),
-    threads: int = typer.Option(2, help="Threads of torch"),
-    data: Path = DATA,
-    transformer: Optional[str] = TRANSFORMER,
-    results: Path = typer.Option(SPEED, help="File that the measurement is appended to"),
-) -> None:
-    """Words per second of every system over the encoder alone, round by round in one process, and
-    what one long document needs in memory, each system in a process of its own."""
-    from .speed import measure
-    from .timed import ROUNDS, SENTENCES, TIMED
-
-    record = measure(
-        list(TIMED) if systems == "all" else systems.split(","),
-        encoder=encoder,
-        dataset=dataset,
-        rounds=rounds or ROUNDS[encoder],
-        sentences=sentences or SENTENCES[encoder],
-        threads=threads,
-        data=data,
-        transformer=transformer,
-    )
-    append(results, {**record, "commit": commit(), **machine()})
-
-
-@app.command()
-def memory(
-    slots: int = typer.Option(400_000, help="Slots of the memory"),
-    words: int = typer.Option(30_000, help="Distinct words of the training data"),
-    rounds: int = typer.Option(20, help="Rounds; the ratio is their median"),
-    sentences: int = typer.Option(100, help="Sentences of 25 tokens in each round"),
-    results: Path = typer.Option(MEMORY, help="File that the measurement is appended to"),
-) -> None:
-    """Prediction time of Hire-NER with a full memory over that without one."""
-    from .memory import measure
-
-    record = measure(slots=slots, words=words, rounds=rounds, sentences=sentences)
-    append(results, {**record, "commit": commit(), **machine()})
-
-
-OTHER = typer.Option(
-    Path(".venv-transformers/bin/python"), help="Python of the environment with spacy-transformers"
-)
-
-
-@app.command()
-def production(
-    rounds: int = typer.Option(5, help="Rounds, of which ratios are medians"),
-    texts: int = typer.Option(400, help="Texts that pipelines with a transformer annotate"),
-    docs: int = typer.Option(100_000, help="Documents over which memory must stay the same"),
-    data: Path = DATA,
-    transformer: Optional[str] = TRANSFORMER,
-    other: Path = OTHER,
-    results: Path = typer.Option(PRODUCTION, help="File that the measurement is appended to"),
-) -> None:
-    """`annotate` over spaCy's plain `nlp.pipe`, start-up, and memory over many documents."""
-    from .production import ROWS, measure, trained
-    from .service import measure_service
-
-    record = measure(rounds=rounds, texts=texts, data=data, transformer=transformer, other=other)
-    path = trained(*ROWS["hash"][:2], data, None)
-    record["service"] = measure_service(path, rate=200, seconds=60)
-    record["memory"] = {}
-    for way in ("pipe", "annotate"):
-        command = [sys.executable, "-m", "benchmarks", "resident", way, str(docs), f"--data={data}"]
-        done = subprocess.run(command, check=True, capture_output=True, text=True, env=ONE_THREAD)
-        record["memory"][way] = json.loads(done.stdout.splitlines()[-1])
-    append(results, {**record, "commit": commit(), **machine()})
-
-
-@app.command(hidden=True)
-def production_row(
-    row: str,
-    rounds: int = 5,
-    texts: int = 400,
-    data: Path = DATA,
-    transformer: Optional[str] = TRANSFORMER,
-) -> None:
-    """One row of `production`, printed as JSON."""
-    from .production import measure_row
-
-    options = {"rounds": rounds, "texts": texts, "data": data, "transformer": transformer}
-    print(json.dumps(measure_row(row, **options)))
-
-
-@app.command(hidden=True)
-def resident(way: str, docs: int, data: Path = DATA) -> None:
-    """Memory of many documents, in a process of its own."""
-    from .production import ROWS, memory, trained
-
-    dataset, encoder, _ = ROWS["hash"]
-    print(json.dumps(memory(trained(dataset, encoder, data, None), way=way, docs=docs, data=data)))
-
-
-@app.command()
-def encoders(
-    dataset: str = typer.Option("genia", help="Corpus whose dev sentences are timed"),
-    sentences: int = typer.Option(256, help="Sentences of a round"),
-    rounds: int = typer.Option(3, help="Rounds of prediction; one of the others"),
-    steps: int = typer.Option(50, help="Updates of a round of training"),
-    other: Path = OTHER,
-    data: Path = DATA,
-    transformer: str = typer.Option(..., help="Folder of the transformer"),
-    results: Path = typer.Option(ENCODERS, help="File that the measurement is appended to"),
-) -> None:
-    """Our encoder over current transformers beside spacy-transformers: token vectors, processor time
-    on one thread, and peak memory under the same head."""
-    from .encoders import measure
-
-    record = measure(
-        other=str(other.absolute()),
-        transformer=transformer,
-        data=data,
-        dataset=dataset,
-        sentences=sentences,
-        rounds=rounds,
-        steps=steps,
-    )
-    append(results, {"kind": "speed", **record, "commit": commit()})
-
-
-@app.command()
-def heads_of_spacy(
-    dataset: str = typer.Option("conll04", help="Corpus"),
-    steps: int = typer.Option(200, help="Updates"),
-    seeds: str = typer.Option("0,1,2", help="Seeds, by commas"),
-    other: Path = OTHER,
-    data: Path = DATA,
-    transformer: str = typer.Option(..., help="Folder of the transformer"),
-    results: Path = typer.Option(ENCODERS, help="File that the measurement is appended to"),
-) -> None:
-    """spaCy's own ner and tagger over our encoder and over spacy-transformers."""
-    from .encoders import heads_of_spacy as measure_heads
-
-    record = measure_heads(
-        other=str(other.absolute()),
-        transformer=transformer,
-        data=data,
-        dataset=dataset,
-        steps=steps,
-        seeds=[int(seed) for seed in seeds.split(",")],
-    )
-    append(results, {"kind": "heads", **record, "commit": commit()})
 
 
 @app.command()

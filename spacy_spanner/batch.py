@@ -1,4 +1,4 @@
-"""What a component hands to its model: documents, the rows to score and, in training, their gold."""
+"""The input of a component's model: documents, the rows to score and, in training, their gold."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class SpanBatch:
     rows: Rows
     thresholds: numpy.ndarray  # (C,) float32
     max_cells: int  # bound on the numbers one forward step may hold
-    max_width: Optional[int] = None  # widest span worth a look; None: no bound
+    max_width: Optional[int] = None  # widest span to score; None: no bound
     max_reach: Optional[int] = None  # most tokens from one end of a relation to the other
     gold: Optional[RowGold] = None
     # (N, 4) int64: row, start, end, label of the spans to link, where the head does not find them itself
@@ -101,7 +101,7 @@ class SpanPrediction:
 
     spans: numpy.ndarray  # (N, 4) int64: document, start, end (exclusive), label
     scores: numpy.ndarray  # (N,) float32 in 0..1
-    # (N,) float32: log of the probability over that of no entity, where the head gives it
+    # (N,) float32: log of the probability over that of no entity, where the head computes it
     margins: Optional[numpy.ndarray] = None
 
     def per_doc(self, n_docs: int) -> List[slice]:

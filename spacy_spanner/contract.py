@@ -1,10 +1,11 @@
-"""What every head promises: a table of spans in, a table of spans out.
+"""The interface of heads: a table of gold spans in, a table of predicted spans out.
 
 Axes used here and in every torch file: B rows, L tokens, D width, C labels, N spans, W widths.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from inspect import signature
@@ -77,7 +78,7 @@ class Tokens:
         self.mask = mask  # (B, L) bool, False for padding; True is always a prefix of the row
         self.lengths = lengths  # (B,) on the host, so that packing needs no device read
         self.parts = parts or {}  # what `encode` hands to `loss` and `decode`
-        self.max_width = max_width  # widest span worth a look; None: no bound
+        self.max_width = max_width  # widest span to score; None: no bound
         self.sentences = sentences  # None where each row is one; only for heads that need them
         self.extras = extras or {}  # on the host, only for heads that need them
 
@@ -155,13 +156,13 @@ class Gold:
 
     @property
     def flat(self) -> Tensor:
-        """What a head without nesting learns: the outermost spans.  (n_outer, 4)"""
+        """The outermost spans, from which heads without nesting learn.  (n_outer, 4)"""
         return self.spans[: self.n_outer]
 
 
 @dataclass
 class Decoded:
-    """What a head found."""
+    """The predictions of a head."""
 
     spans: Tensor  # (N, 4) int64: row, start, end (exclusive), label
     scores: Tensor  # (N,) float: probabilities in 0..1
@@ -171,7 +172,7 @@ class Decoded:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a component has to know about a head."""
+    """Properties of a head that its component depends on."""
 
     flat: bool = False  # learns and finds no nested spans
     max_width: Optional[int] = None  # widest span it can find; None: no bound
@@ -181,48 +182,48 @@ class Facts:
 
 @dataclass(frozen=True)
 class Cost:
-    """What padding costs a head, so that rows are grouped well."""
+    """Cost of padding, by which rows are grouped."""
 
     token: float = 1.0  # of a padded token, in multiples of that of a linear layer per token
     step: float = 0.0  # of a step from token to token, in tokens; 0 for heads that take none
 
 
-class StartsFromSample:
+class StartsFromSample(ABC):
     """A head that looks at a sample of the training data before the first step."""
 
+    @abstractmethod
     def prepare(self, tokens: Tokens, gold: Gold) -> None:
         """Called once, in evaluation mode and without gradients."""
-        raise NotImplementedError
 
 
-class ReadsWords:
+class ReadsWords(ABC):
     """A part of a head that keeps something for each word. Tokens then have the keys of their words
     as an extra."""
 
+    @abstractmethod
     def learn_words(self, words: numpy.ndarray, counts: numpy.ndarray) -> None:
         """Take the words of the training data (K,) and how often each occurs (K,), once before
         training."""
-        raise NotImplementedError
 
 
-class Proposes:
+class Proposes(ABC):
     """A head that chooses spans first and labels them then."""
 
+    @abstractmethod
     def propose(self, encoded: Tokens) -> Tensor:
         """What is labelled. (K, 5) int64: row, start and end as chosen, start and end as labelled,
         which differ in heads that move boundaries."""
-        raise NotImplementedError
 
 
-class Reports:
-    """A part of a head that has something to say after training."""
+class Reports(ABC):
+    """A part of a head with a summary to print after training."""
 
+    @abstractmethod
     def summary(self) -> List[str]:
         """One line each."""
-        raise NotImplementedError
 
 
-class SpanModule(nn.Module):
+class SpanModule(nn.Module, ABC):
     """Base of every head. A subclass implements `loss` and `decode`, and `encode` if it has
     contextual layers of its own above the token vectors. Its `__init__` declares its options."""
 
@@ -248,25 +249,25 @@ class SpanModule(nn.Module):
         )  # D of what `encode` gives
 
     def encode(self, tokens: Tokens) -> Tokens:
-        """Own contextual layers. The result's `x` is what a bundled partner head reads."""
+        """The contextual layers of the head. A bundled partner head reads the `x` of the result."""
         return tokens
 
+    @abstractmethod
     def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
         """Scalar training loss; no host read of a device value on the way."""
-        raise NotImplementedError
 
+    @abstractmethod
     def decode(self, encoded: Tokens, thresholds: Tensor) -> Decoded:
         """Spans whose score is over the threshold of their label (C,), in no particular order."""
-        raise NotImplementedError
 
     def cells(self, length: int, max_width: Optional[int] = None) -> int:
-        """How many numbers one row of this length needs at the widest point, for batching rows.
+        """Size of the largest tensor of a row of this length, for the memory bound of a group.
 
-        max_width: Widest span worth a look; None: no bound."""
+        max_width: Widest span to score; None: no bound."""
         return length * max(self.n_labels, 1)
 
     def cost(self) -> Cost:
-        """How the time of a group of rows grows with padding, in the present mode."""
+        """Cost of padding, in the present mode (training or evaluation)."""
         return Cost()
 
     def forward(self, tokens: Tokens, gold: Gold) -> Tensor:

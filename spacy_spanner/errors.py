@@ -8,11 +8,11 @@ Rule = Tuple[str, bool, str]  # an option, whether its value is possible, and wh
 
 
 class UserError(Exception):
-    """What a user can cause and correct; the message says how. Commands show it without a traceback."""
+    """An error that a user can cause and correct; commands show it without a traceback."""
 
 
 class OutputError(UserError, OSError):
-    """A place that cannot be written."""
+    """A path that cannot be written."""
 
 
 class WithCodes(type):
@@ -26,12 +26,12 @@ class WithCodes(type):
 class Errors(metaclass=WithCodes):
     S001 = (
         "Component '{name}': no gold spans under spans_key '{key}' in the training data. "
-        "Keys that are there: {keys}. Set `spans_key` of the component to one of them, "
+        "Existing keys: {keys}. Set `spans_key` of the component to one of them, "
         'or `output = "ents"` if the annotation is in `doc.ents`.'
     )
     S002 = (
         "Component '{name}': no entities in the training data (`reference.ents` is empty or missing "
-        'everywhere). Span groups that are there: {keys}. Set `output = "spans"` and `spans_key` '
+        'everywhere). Existing span groups: {keys}. Set `output = "spans"` and `spans_key` '
         "to learn from one of them."
     )
     S003 = "Component '{name}': option {option} = {value!r} is not possible: {reason}."
@@ -59,7 +59,7 @@ class Errors(metaclass=WithCodes):
     )
     S196 = (
         "Component '{name}' listens to a shared encoder, and cannot rehearse: nothing would run that "
-        "encoder. Give it one of its own with `nlp.replace_listeners`, or train on mixed data instead."
+        "encoder. Give it a separate encoder with `nlp.replace_listeners`, or train on mixed data instead."
     )
     S019 = "Schedule {name}: {option} = {value!r} is not possible: {reason}."
     S020 = "{place}: {reason}."
@@ -67,7 +67,7 @@ class Errors(metaclass=WithCodes):
     S022 = "{first} and {second} would both be written to {target}. Convert them one by one."
     S023 = (
         "{path}: nothing is annotated under spans_key '{key}' in any of the {docs} documents. "
-        "Keys that are there: {keys}. Name one of them with --spans-key{hint}."
+        "Existing keys: {keys}. Name one of them with --spans-key{hint}."
     )
     S024 = "{pred} and {gold} do not hold the same documents: {reason}."
     S025 = (
@@ -81,7 +81,7 @@ class Errors(metaclass=WithCodes):
     S028 = "{path}: no documents found."
     S029 = "{path}: {reason}."
     S030 = (
-        "No component '{name}' whose thresholds could be looked for. Those of this pipeline: {names}. "
+        "No component '{name}' whose thresholds can be tuned. Those of this pipeline: {names}. "
         "Name one of them with --pipe."
     )
     S031 = (
@@ -104,18 +104,18 @@ class Errors(metaclass=WithCodes):
     S041 = "`spacy-spanner.{name}.v1`: option {option} = {value!r} is not possible: {reason}."
     S050 = "{path}: {reason}. Say with --input-format what it is: {formats}."
     S051 = (
-        "{path} holds another run: {what} changed. Take another output folder, or remove this one to "
-        "begin anew."
+        "{path} holds another run: {what} changed. Choose another output folder, or remove this one to "
+        "start over."
     )
-    S052 = "{path} holds results without the manifest of their run. Take another output folder."
-    S053 = "{path} cannot be read: {reason}. Take another output folder."
+    S052 = "{path} holds results without the manifest of their run. Choose another output folder."
+    S053 = "{path} cannot be read: {reason}. Choose another output folder."
     S054 = (
         "A worker process died (out of memory?). The shards that are done are in {path}; the same command "
         "resumes from there."
     )
     S055 = "{engine} is not installed: pip install 'spacy-spanner[{extra}]'."
     S056 = (
-        "{path} cannot be written: {reason}. Every shard that is there is whole; the same command "
+        "{path} cannot be written: {reason}. All finished shards are complete; the same command "
         "resumes from there."
     )
     S057 = (
@@ -123,11 +123,11 @@ class Errors(metaclass=WithCodes):
         "them the same config, code and data."
     )
     S058 = (
-        "Training stopped after step {step}: another rank is gone ({reason}). {path} holds the weights of "
+        "Training stopped after step {step}: another rank was lost ({reason}). {path} holds the weights of "
         "that step; resume from there with --resume."
     )
     S060 = (
-        "Rank {rank}: training stopped after step {step}: another rank is gone ({reason}). Rank 0 keeps "
+        "Rank {rank}: training stopped after step {step}: another rank was lost ({reason}). Rank 0 keeps "
         "checkpoints in {path}; resume from there with --resume."
     )
     S059 = "There is nothing to resume from: {path} does not exist. Train without --resume first."
@@ -156,7 +156,7 @@ class Errors(metaclass=WithCodes):
     S241 = "auto looks at the training data. Name it with --corpus train.spacy, or choose a system."
     S110 = "There is no {kind} '{name}'. Choose: {names}."
     S111 = "{path} already exists. Use --force to overwrite it."
-    S113 = "{path} cannot be written: {reason}. Nothing was written; choose another place."
+    S113 = "{path} cannot be written: {reason}. Nothing was written; choose another path."
     S112 = "{path} has no gold annotation for component '{name}'."
     S114 = (
         "Component '{name}': the training data has no document with a token in it. Check `paths.train` and "
@@ -171,9 +171,7 @@ class Errors(metaclass=WithCodes):
         "Component '{name}': option {option} = {value!r} is not possible any more: {reason}. Remove the "
         "option from the config; only {only!r}, which is what the model does now, is still accepted."
     )
-    S120 = (
-        "{path} is in use by another run. Wait until that one ends, or take another output folder."
-    )
+    S120 = "{path} is in use by another run. Wait until that one ends, or choose another output folder."
     S121 = "Stopped by {signal}. The finished shards are in {path}; the same command resumes from there."
     S122 = (
         "Stopped by {signal} after step {step}{lost}. {path} holds the weights of that step; resume from "
@@ -181,7 +179,7 @@ class Errors(metaclass=WithCodes):
     )
     S123 = (
         "Training cannot resume from {path}: the checkpoint is damaged or belongs to another config "
-        "({reason}). Put back a whole one, or begin anew: the same command without --resume removes "
+        "({reason}). Restore an intact copy, or start over: the same command without --resume removes "
         "model-last and model-best and trains from the start."
     )
     S124 = (
@@ -194,16 +192,16 @@ class Errors(metaclass=WithCodes):
     )
     S126 = (
         "There is an empty label: {place}. spaCy writes no entity without a label. Give it a name, or remove "
-        "what is labelled so."
+        "the annotations that use it."
     )
     S127 = (
-        "{engine} did not start: {reason}. Look at --address, and for Spark at Java 17; the same command "
+        "{engine} did not start: {reason}. Check --address and, for Spark, Java 17; the same command "
         "tries again, and resumes what is done."
     )
     S080 = "The transformer '{name}' cannot be loaded: {reason}."
     S081 = (
-        "The transformer '{name}' asks for code of its own (`auto_map` in {file}). spacy-spanner never runs "
-        "code of a model. Take a model that the library transformers knows by itself."
+        "The transformer '{name}' requires custom code (`auto_map` in {file}). spacy-spanner never runs "
+        "code of a model. Choose a model that the library transformers supports without it."
     )
     S082 = (
         "The transformer '{name}' has no safetensors weights, only {files}. Pickled weights can run code "
@@ -211,8 +209,8 @@ class Errors(metaclass=WithCodes):
         "where you trust them: load the model with transformers and `save_pretrained` it."
     )
     S083 = (
-        "The transformer '{name}' is of the kind '{kind}', which `spacy-spanner.HuggingFaceEncoder.v1` "
-        "cannot be. Kinds that it can be: {kinds} (encoders, not decoders)."
+        "The transformer '{name}' has the model type '{kind}', which `spacy-spanner.HuggingFaceEncoder.v1` "
+        "does not support. Supported types: {kinds} (encoders, not decoders)."
     )
     S084 = (
         "The transformer '{name}' has vectors of width {got}, the config says {expected}. Set `width` of "
@@ -224,7 +222,7 @@ class Errors(metaclass=WithCodes):
     )
     S087 = "This cannot be migrated: {reason}."
     S161 = (
-        "A recipe of a paper counts its epochs in steps and brings an encoder of its own. Give --corpus with "
+        "A recipe of a paper converts epochs to steps and defines the encoder. Give --corpus with "
         "the training data and leave --encoder out; --transformer takes another pretrained model."
     )
     S162 = (
@@ -245,7 +243,7 @@ class Errors(metaclass=WithCodes):
         "initialized. Train the pipeline that it was made of, and run `spacy spanner quantize` again."
     )
     S212 = (
-        "The transformer of this pipeline has int8 weights, which onnxruntime computes with. Install it: "
+        "The transformer of this pipeline has int8 weights, which need onnxruntime. Install it: "
         "pip install 'spacy-spanner[onnx]'."
     )
     S213 = (

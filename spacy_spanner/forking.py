@@ -17,12 +17,12 @@ class Running:
     """Counts the calls that are under way. A fork begins when no other thread has one, and calls
     that come meanwhile wait for it."""
 
-    def __init__(self, own: int = 0) -> None:
+    def __init__(self, depth: int = 0) -> None:
         self._changed = threading.Condition()
-        self._count = own
+        self._count = depth
         self._forking = False
         self._own = threading.local()
-        self._own.depth = own
+        self._own.depth = depth
 
     @property
     def depth(self) -> int:

@@ -11,7 +11,7 @@ from .contract import SpanModule
 
 
 def group_rows(module: SpanModule, batch: SpanBatch) -> Iterator[numpy.ndarray]:
-    """Row numbers in groups of like length, none of which needs more cells than the budget."""
+    """Row numbers in groups of similar length, none of which needs more cells than the budget."""
 
     def most_rows(longest: int) -> int:
         return batch.max_cells // max(1, module.cells(longest, batch.max_width))

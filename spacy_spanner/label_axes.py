@@ -30,9 +30,9 @@ class LabelAxis:
     blocks: int = 1
     size: int = 1
 
-    def places(self, old: int, new: int) -> Tensor:
-        """Where the numbers of an axis of length `old` are on one of length `new`, which has more
-        labels.  (old,)"""
+    def positions(self, old: int, new: int) -> Tensor:
+        """The positions of the entries of an axis of length `old` on one of length `new`, which has
+        more labels.  (old,)"""
         n_old, n_new = ((n // self.size - self.fixed) // self.blocks for n in (old, new))
         blocks = torch.arange(self.blocks)[:, None] * n_new + torch.arange(n_old)
         entries = torch.cat([torch.arange(self.fixed), self.fixed + blocks.flatten()])
@@ -46,7 +46,7 @@ CLASSES = LabelAxis(fixed=1)  # class 0 is none
 @dataclass(frozen=True)
 class Mark:
     """Which of the first axes of a parameter hold labels (None for one that does not), and what new
-    entries start from: `factor` times what the head's `__init__` gives them, plus `offset`."""
+    entries start from: `factor` times their value after the head's `__init__`, plus `offset`."""
 
     axes: Tuple[Optional[LabelAxis], ...]
     factor: float = 1.0
@@ -57,7 +57,7 @@ class Mark:
         values = self.factor * fresh + self.offset
         whole = [None] * (old.dim() - len(self.axes))
         places = [
-            torch.arange(n_old) if axis is None else axis.places(n_old, n_new)
+            torch.arange(n_old) if axis is None else axis.positions(n_old, n_new)
             for axis, n_old, n_new in zip([*self.axes, *whole], old.shape, fresh.shape, strict=True)
         ]
         values[torch.meshgrid(*places, indexing="ij")] = old.to(values)

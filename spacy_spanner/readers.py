@@ -21,7 +21,7 @@ class JoinedCorpus:
 
     corpus: The examples one by one.
     max_tokens: Most tokens of a joined document.
-    alone: Share of the joined documents that also come alone, chosen anew in each epoch.
+    alone: Share of the joined documents that also come alone, sampled again in each epoch.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ def create_joined_corpus(
     """`spacy.Corpus.v1` with joined documents beside the single ones; options as there, and
 
     max_tokens: Most tokens of a joined document; 0 for no joined documents.
-    alone: Share of the documents that also come alone, chosen anew in each epoch.
+    alone: Share of the documents that also come alone, sampled again in each epoch.
     """
     options = {"gold_preproc": gold_preproc, "max_length": max_length, "limit": limit}
     corpus = create_docbin_reader(path, augmenter=augmenter, **options)

@@ -1,4 +1,4 @@
-"""What a training config takes from the corpus: the system, the encoder, how long to train."""
+"""Settings of a training config that are chosen by the corpus: system, encoder, number of steps."""
 
 from __future__ import annotations
 
@@ -56,24 +56,20 @@ def recommend(
 
 
 def fit_to_corpus(config: Config, stats: Stats) -> Dict[str, int]:
-    """Set the length of the training by the size of the corpus; gives what was set.
+    """Set the length of the training by the size of the corpus; returns the settings.
 
     Training ends early only if half of the steps bring nothing, so never while the rate rises, which
     is a tenth of the steps.
     """
     steps = round(STEPS_AT_1000 * (stats.tokens / 1000) ** 0.5, -2)
     steps = int(min(max(steps, FEWEST), MOST))
-    values = {
-        "max_steps": steps,
-        "eval_frequency": steps // ROWS_OF_TABLE,
-        "patience": steps // 2,
-    }
+    values = {"max_steps": steps, "eval_frequency": steps // ROWS_OF_TABLE, "patience": steps // 2}
     config["training"].update(values)
     return values
 
 
 def follow_paper(config: Config, stats: Stats) -> Dict[str, int]:
-    """Count the epochs of a paper's recipe in steps, with a score after each; gives what was set."""
+    """Count the epochs of a paper's recipe in steps, with a score after each; returns the settings."""
     recipe = config["recipe"]
     recipe["steps_per_epoch"] = max(ceil(stats.docs / recipe["batch_size"]), 1)
     steps = recipe["epochs"] * recipe["steps_per_epoch"]

@@ -60,7 +60,7 @@ class ModuleShim(Shim):
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """The device of the weights."""
         return next((p.device for p in self.module.parameters()), get_torch_default_device())
 
     def build(self, **sizes: Size) -> nn.Module:
@@ -179,7 +179,7 @@ class Unfilled(TorchFunctionMode):
 
 
 def torch_device(device_type: str, device_id: int) -> torch.device:
-    """Where torch works when thinc is on this device: thinc's arrays of Apple's MPS are on the CPU."""
+    """The torch device for a thinc device: thinc keeps arrays of Apple's MPS on the CPU."""
     if device_type == "gpu":
         return torch.device("cuda", device_id)
     default = get_torch_default_device()

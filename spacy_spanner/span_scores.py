@@ -17,7 +17,7 @@ SpanKey = Tuple[int, int, str]  # character offsets, end exclusive, and label
 
 
 def span_key(span: Span) -> SpanKey:
-    """What has to be equal for a predicted span to be correct, whatever the tokens are."""
+    """Character offsets and label, which have to match for a predicted span to be correct."""
     return span.start_char, span.end_char, span.label_
 
 
@@ -32,13 +32,13 @@ def group_scores(group: SpanGroup) -> Optional[List[float]]:
 def doc_scores(doc: Doc) -> Dict[str, List[float]]:
     """`doc._.span_scores`: the confidences of each span group that has them, by its key."""
     scores = {key: group_scores(group) for key, group in doc.spans.items()}
-    return {key: own for key, own in scores.items() if own is not None}
+    return {key: values for key, values in scores.items() if values is not None}
 
 
 def set_doc_scores(doc: Doc, scores: Mapping[str, List[float]]) -> None:
     """`doc._.span_scores = ...`: the inverse, which `Doc.from_json` calls."""
-    for key, own in scores.items():
-        doc.spans[key].attrs[SCORES] = numpy.array(own, dtype="float32")
+    for key, values in scores.items():
+        doc.spans[key].attrs[SCORES] = numpy.array(values, dtype="float32")
 
 
 def span_score(span: Span) -> Optional[float]:

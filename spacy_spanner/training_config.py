@@ -197,8 +197,8 @@ def score_weights(
         output = "ents" if best.startswith("ents_") else "spans"
     prefix = "ents" if output == "ents" else f"spans_{spans_key}"
     if not best.startswith(("ents_", "spans_")):  # entities are shown beside, without weight
-        own = best.removesuffix("_f")
-        return {f"{own}_f": 1.0, f"{own}_p": 0.0, f"{own}_r": 0.0, f"{prefix}_f": 0.0}
+        kind = best.removesuffix("_f")
+        return {f"{kind}_f": 1.0, f"{kind}_p": 0.0, f"{kind}_r": 0.0, f"{prefix}_f": 0.0}
     # spaCy adds the default weights of the factory; null takes away those that are not filled.
     defaults = [f"{name}_{part}" for name in ("ents", "spans_sc") for part in ("f", "p", "r")]
     unfilled = dict.fromkeys([*defaults, "ents_per_type", "spans_sc_per_type"])

@@ -9,7 +9,6 @@ import spacy
 import torch
 from spacy.training import Example
 
-from spacy_spanner.contract import SpanModule
 from spacy_spanner.decoders.tags import TagScheme
 from spacy_spanner.label_axes import CLASSES, LABELS, LabelAxis, Mark, with_old_weights
 
@@ -47,10 +46,10 @@ def tag_names(scheme, n_labels):
 
 
 @pytest.mark.parametrize("scheme", ["BIO", "BIOES", "IO"])
-def test_places_of_tags_are_those_of_their_names(scheme):
+def test_positions_of_tags_are_those_of_their_names(scheme):
     old, new = tag_names(scheme, 2), tag_names(scheme, 5)
-    places = TagScheme(scheme, 2).axis.places(len(old), len(new))
-    assert places.tolist() == [new.index(tag) for tag in old]
+    positions = TagScheme(scheme, 2).axis.positions(len(old), len(new))
+    assert positions.tolist() == [new.index(tag) for tag in old]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +65,7 @@ def test_places_of_tags_are_those_of_their_names(scheme):
     ],
 )
 def test_places(axis, old, new, expected):
-    assert axis.places(old, new).tolist() == expected
+    assert axis.positions(old, new).tolist() == expected
 
 
 def test_weights_on_two_axes():
@@ -80,9 +79,9 @@ def test_weights_on_two_axes():
             assert values[i, j] == (old[kept.index(i), kept.index(j)] if known else -1)
 
 
-class Unmarked(SpanModule):
+class Unmarked(torch.nn.Module):
     def __init__(self, *, width, n_labels):
-        super().__init__(width=width, n_labels=n_labels)
+        super().__init__()
         self.score = torch.nn.Linear(width, n_labels)
 
 

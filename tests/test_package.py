@@ -73,7 +73,10 @@ ALLOWED = {
     "spans": {"errors"},
     "decoders": {"errors", "spans", "contract", "label_axes"},
     "grouping": {"batch", "contract"},
-    "bridge": {"batch", "contract", "errors", "forking", "grouping", "shim", "words"},
+    "row_tensors": {"batch", "contract"},
+    "bridge": {
+        *{"batch", "contract", "errors", "forking", "grouping", "row_tensors", "shim", "words"},
+    },
     "encoders": {"bridge", "dropout", "errors", "forking", "shim", "words"},
     "models": {
         *{"bridge", "contract", "decoders", "dropout", "errors", "grouping", "label_axes"},

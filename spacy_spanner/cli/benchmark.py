@@ -20,8 +20,10 @@ def benchmark_cli(
         ..., "--texts", "-t", exists=True, help="Texts: .txt (one a line), .jsonl or .spacy"
     ),
     limit: int = typer.Option(500, "--limit", "-n", min=1, help="Maximum number of texts"),
-    rounds: int = typer.Option(3, "--rounds", "-r", min=1, help="After one that warms up"),
-    threads: int = typer.Option(0, "--threads", min=0, help="Of torch  [as many as it takes]"),
+    rounds: int = typer.Option(
+        3, "--rounds", "-r", min=1, help="Measured rounds, after one to warm up"
+    ),
+    threads: int = typer.Option(0, "--threads", min=0, help="Threads of torch  [its default]"),
     json_file: Optional[Path] = typer.Option(None, "--json", help="Write the figures here"),
     page: Optional[Path] = typer.Option(None, "--page", help="Write an HTML page here"),
 ) -> None:
@@ -52,21 +54,21 @@ def show_measured(measured: List[Measured]) -> None:
     """Two tables: pipelines, and their components."""
     rows = [
         (
-            own["pipeline"],
-            f"{own['words_per_second']:,.0f}",
-            *(f"{value:.1f}" for value in own["latency_ms"].values()),
-            f"{own['memory_mb']:,.0f}",
-            f"{own['start_seconds']['all']:.2f}",
-            own["products"],
+            run["pipeline"],
+            f"{run['words_per_second']:,.0f}",
+            *(f"{value:.1f}" for value in run["latency_ms"].values()),
+            f"{run['memory_mb']:,.0f}",
+            f"{run['start_seconds']['all']:.2f}",
+            run["products"],
         )
-        for own in measured
+        for run in measured
     ]
     head = ("Pipeline", "Words/s", "p50 ms", "p95 ms", "p99 ms", "MB", "Start s", "Products")
     msg.table(rows, header=head, divider=True, aligns=("l", *"rrrrrr", "l"))
     parts = [
-        (own["pipeline"], name, f"{100 * part['share']:.1f}", f"{part['words_per_second']:,.0f}")
-        for own in measured
-        for name, part in own["components"].items()
+        (run["pipeline"], name, f"{100 * part['share']:.1f}", f"{part['words_per_second']:,.0f}")
+        for run in measured
+        for name, part in run["components"].items()
     ]
     names = ("Pipeline", "Component", "% of time", "Words/s")
     msg.table(parts, header=names, divider=True, aligns=("l", "l", "r", "r"))

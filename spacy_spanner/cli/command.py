@@ -28,11 +28,11 @@ CORRECTABLE = (
 CODE = re.compile(r"\[[A-Z]+\d+\] ")  # how messages of spaCy and ours begin, whatever the class
 HINTS = {
     errno.ENOENT: "Check the name.",
-    errno.EACCES: "Change its permissions, or choose another place.",
-    errno.EPERM: "Change its permissions, or choose another place.",
+    errno.EACCES: "Change its permissions, or choose another path.",
+    errno.EPERM: "Change its permissions, or choose another path.",
     errno.EROFS: "Choose a place that can be written.",
-    errno.ENOSPC: "Free some space, or choose another place.",
-    errno.EDQUOT: "Free some space, or choose another place.",
+    errno.ENOSPC: "Free some space, or choose another path.",
+    errno.EDQUOT: "Free some space, or choose another path.",
     errno.EEXIST: "Choose another name.",
     errno.EISDIR: "Name a file.",
     errno.ENOTDIR: "Choose a place below a folder, not below a file.",
@@ -81,8 +81,8 @@ def message_of(error: Exception) -> str:
         return error.format_message()
     if isinstance(error, ConfigValidationError):
         found = error.errors or []
-        places = [f"{'.'.join(map(str, own['loc']))}: {own['msg']}" for own in found]
-        parts = [own for own in (error.title, error.desc, *places) if own]
+        places = [f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in found]
+        parts = [part for part in (error.title, error.desc, *places) if part]
         return " ".join("; ".join(parts).split())
     if isinstance(error, OSError) and error.errno is not None:
         path = error.filename if error.filename is not None else "The file"

@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class SpanOutput(str, Enum):
-    """Where spans are read from; auto: the span group if there is one, else the entities."""
+    """Source of the spans; auto: the span group if there is one, else the entities."""
 
     auto = "auto"
     spans = "spans"

@@ -55,9 +55,9 @@ def show_change(systems: List[Any], measured: List[Any], pipelines: List[str]) -
     from ..analysis.scores import overall, paired_bootstrap
 
     rows = [
-        ("Words/s", *(f"{own['words_per_second']:,.0f}" for own in measured)),
-        ("p95 of a text, ms", *(f"{own['latency_ms']['p95']:.1f}" for own in measured)),
-        ("Memory, MB", *(f"{own['memory_mb']:,.0f}" for own in measured)),
+        ("Words/s", *(f"{figures['words_per_second']:,.0f}" for figures in measured)),
+        ("p95 of a text, ms", *(f"{figures['latency_ms']['p95']:.1f}" for figures in measured)),
+        ("Memory, MB", *(f"{figures['memory_mb']:,.0f}" for figures in measured)),
         ("On disk, MB", *(f"{folder_mb(name):,.1f}" for name in pipelines)),
         ("F", *(f"{100 * overall(system).f_score:.2f}" for system in systems)),
     ]

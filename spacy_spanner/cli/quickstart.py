@@ -70,14 +70,14 @@ def can_ask() -> bool:
 
 
 def steps(train: str, dev: str, *, lang: str, nested: bool, gpu: bool, texts: str) -> List[Step]:
-    """What to do, in order."""
+    """The commands to run, in order."""
     system = NESTED if nested else FLAT
     encoder = "huggingface" if gpu else "hash"
     device = ["--gpu-id", "0"] if gpu else []
     corpora = {"train": "corpus/train.spacy", "dev": "corpus/dev.spacy"}
     language = ["--lang", lang]
     options = ["--encoder", encoder, *language, "-o", "config.cfg"]
-    paths = [part for name, own in corpora.items() for part in (f"--paths.{name}", own)]
+    paths = [part for name, path in corpora.items() for part in (f"--paths.{name}", path)]
     model = "training/model-best"
     return [
         ("Convert", ["spanner", "convert", train, corpora["train"], *language]),

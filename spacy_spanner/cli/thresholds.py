@@ -75,15 +75,15 @@ def save_settings(nlp: Language, name: str, fits: Dict[str, Fit], target: Option
 def print_settings(settings: List[ThresholdSetting], labels: List[str], *, per_label: bool) -> None:
     """Print the current and the best setting side by side."""
     rows = [
-        ("Threshold", *(f"{own.threshold:.4f}" for own in settings)),
-        ("Temperature", *(f"{own.temperature:.3f}" for own in settings)),
-        ("Precision", *(f"{100 * own.counts.precision:.2f}" for own in settings)),
-        ("Recall", *(f"{100 * own.counts.recall:.2f}" for own in settings)),
-        ("F", *(f"{100 * own.counts.f_score:.2f}" for own in settings)),
-        ("Calibration error", *(f"{100 * own.calibration.error:.2f}" for own in settings)),
+        ("Threshold", *(f"{setting.threshold:.4f}" for setting in settings)),
+        ("Temperature", *(f"{setting.temperature:.3f}" for setting in settings)),
+        ("Precision", *(f"{100 * setting.counts.precision:.2f}" for setting in settings)),
+        ("Recall", *(f"{100 * setting.counts.recall:.2f}" for setting in settings)),
+        ("F", *(f"{100 * setting.counts.f_score:.2f}" for setting in settings)),
+        ("Calibration error", *(f"{100 * setting.calibration.error:.2f}" for setting in settings)),
     ]
     msg.table(rows, header=("", "Now", "Best"), divider=True, aligns=("l", "r", "r"))
     if per_label:
-        values = zip(labels, *(own.thresholds for own in settings), strict=True)
-        own = [(label, f"{now:.4f}", f"{best:.4f}") for label, now, best in values]
-        msg.table(own, header=("Label", "Now", "Best"), divider=True, aligns=("l", "r", "r"))
+        values = zip(labels, *(setting.thresholds for setting in settings), strict=True)
+        label_rows = [(label, f"{now:.4f}", f"{best:.4f}") for label, now, best in values]
+        msg.table(label_rows, header=("Label", "Now", "Best"), divider=True, aligns=("l", "r", "r"))

@@ -1,4 +1,4 @@
-"""What the counts of a corpus mean for training: warnings in plain words, each with what to do."""
+"""Warnings about a corpus, from its counts, each with what to do."""
 
 from __future__ import annotations
 

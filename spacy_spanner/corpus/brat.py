@@ -30,7 +30,7 @@ def brat_pairs(path: Path) -> List[Tuple[Path, Path]]:
     """The text files below a folder, or the one named by either of its files, and their .ann."""
     texts = [beside(path, ".txt")]
     if path.is_dir():
-        texts = sorted(own for own in path.rglob("*.txt*") if own.name.endswith(TEXTS))
+        texts = sorted(file for file in path.rglob("*.txt*") if file.name.endswith(TEXTS))
     if not texts:
         reason = (
             "no .txt files in this folder; of formats other than brat, give the files themselves"

@@ -143,8 +143,8 @@ def read_conllu(path: Path, options: ReadOptions) -> Iterator[Record]:
 
 def find_tag_field(row: Dict[str, str]) -> List[str]:
     """The column or key of MISC that has the tags, as soon as a word shows one."""
-    own = [name for name in row if name.upper().split(":")[-1] in ("NER", "NE", "ENTITY")]
-    return own[:1] or [name for name in TAG_KEYS if name in misc(row)][:1]
+    columns = [name for name in row if name.upper().split(":")[-1] in ("NER", "NE", "ENTITY")]
+    return columns[:1] or [name for name in TAG_KEYS if name in misc(row)][:1]
 
 
 def misc(row: Dict[str, str]) -> Dict[str, str]:

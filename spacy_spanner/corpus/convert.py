@@ -50,7 +50,7 @@ def convert(
     output: A name in .spacy takes all inputs; anything else is a folder with one file per input.
     alignment_mode: What to do with a character span that ends within a token: "strict" drops it,
         "contract" takes the tokens it holds whole, "expand" those it touches. All are counted.
-    options: Where readers find what the file does not tell.
+    options: Of the readers, for facts that the file does not contain.
     join: Make one document of all sentences of an output file that share a document id.
     folds: Write this many pairs of a training and a test file instead of each output file.
     """
@@ -84,11 +84,13 @@ def output_files(target: Path, docs: List[Doc], folds: int) -> Dict[Path, bytes]
     files = {target: docs}
     if folds:
         files = {
-            target.with_name(f"{target.stem}-{number}-{part}{SUFFIX}"): own
+            target.with_name(f"{target.stem}-{number}-{part}{SUFFIX}"): chosen
             for number, fold in enumerate(split_folds(docs, folds))
-            for part, own in zip(("train", "test"), fold, strict=True)
+            for part, chosen in zip(("train", "test"), fold, strict=True)
         }
-    return {path: DocBin(docs=own, store_user_data=True).to_bytes() for path, own in files.items()}
+    return {
+        path: DocBin(docs=chosen, store_user_data=True).to_bytes() for path, chosen in files.items()
+    }
 
 
 def require_language(lang: str) -> None:
@@ -117,7 +119,7 @@ def read_documents(
     progress: bool,
 ) -> Iterator[Doc]:
     """The documents of all files of one output; what is left out is counted."""
-    hide = None if progress else True  # None: a bar only where somebody is looking
+    hide = None if progress else True  # None: a bar only on a terminal
     for path, name in zip(paths, formats, strict=True):
         records = READERS[name](path, options)
         for record in tqdm(records, desc=path.name, unit=" docs", disable=hide, delay=1):

@@ -42,7 +42,7 @@ def doc_spans(doc: Doc, *, output: str, spans_key: str) -> Optional[List[Span]]:
 
 
 def gold_spans(doc: Doc, *, output: str, spans_key: str) -> Optional[List[RawSpan]]:
-    """What a component with this `output` learns from; None where the document is not annotated."""
+    """The spans that a component with this `output` learns from; None without annotation."""
     spans = doc_spans(doc, output=output, spans_key=spans_key)
     return None if spans is None else [(span.start, span.end, span.label_) for span in spans]
 

@@ -65,7 +65,7 @@ def join_examples(examples: Sequence[Example]) -> Example:
 
 
 def annotation_of(doc: Doc) -> Any:
-    """What is annotated in a document at all, be it empty."""
+    """The kinds of annotation that a document has, also where they are empty."""
     entities = bool((doc.to_array(ENT_IOB) != 0).any())
     return sorted(doc.spans), entities, get_relations(doc) is not None
 

@@ -29,7 +29,7 @@ def json_items(path: Path) -> Iterator[Item]:
             yield from Document(path, text).items()
         else:
             yield place, line_item(place, line)
-            yield from ((own, line_item(own, text)) for own, text in lines if text.strip())
+            yield from ((place, line_item(place, text)) for place, text in lines if text.strip())
 
 
 def is_document(line: str) -> bool:

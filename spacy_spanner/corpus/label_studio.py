@@ -26,7 +26,7 @@ NO_LABEL = "spans without a label"
 FURTHER = "further annotations of the same task"
 OTHER = "results that are neither spans nor relations"
 LOOSE = "relations to spans without a label"
-OF_ANNOTATOR = ("annotation_id", "annotator")  # in JSON-MIN: somebody looked at the task
+OF_ANNOTATOR = ("annotation_id", "annotator")  # in JSON-MIN: the task was annotated
 
 
 def read_label_studio(path: Path, options: ReadOptions) -> Iterator[Record]:
@@ -53,17 +53,21 @@ def is_span_list(value: Any) -> bool:
     return (
         isinstance(value, list)
         and bool(value)
-        and all(isinstance(own, dict) and {"start", "end"} <= set(own) for own in value)
-        and any(key.endswith(LABELS) and isinstance(own[key], list) for own in value for key in own)
+        and all(isinstance(span, dict) and {"start", "end"} <= set(span) for span in value)
+        and any(
+            key.endswith(LABELS) and isinstance(span[key], list) for span in value for key in span
+        )
     )
 
 
 def task_record(place: Place, item: Dict[str, Any], options: ReadOptions) -> Record:
-    found = [own for key in ANNOTATIONS for own in list_of(place, item.get(key), key)]
-    usable = [own for own in found if isinstance(own, dict) and not own.get("was_cancelled")]
+    found = [entry for key in ANNOTATIONS for entry in list_of(place, item.get(key), key)]
+    usable = [
+        entry for entry in found if isinstance(entry, dict) and not entry.get("was_cancelled")
+    ]
     if not usable:
         return left_out(place, NO_ANNOTATION)
-    chosen = next((own for own in usable if own.get("ground_truth")), usable[0])
+    chosen = next((entry for entry in usable if entry.get("ground_truth")), usable[0])
     results = list_of(place, chosen.get("result"), "result")
     text = text_of(place, item["data"], options.text_field)
     spans, ids, skipped = read_spans(place, text, results)
@@ -73,18 +77,18 @@ def task_record(place: Place, item: Dict[str, Any], options: ReadOptions) -> Rec
 
 
 def flat_record(place: Place, item: Dict[str, Any], options: ReadOptions) -> Record:
-    marked = [own for value in item.values() if is_span_list(value) for own in value]
+    marked = [span for value in item.values() if is_span_list(value) for span in value]
     if not marked and not is_flat(item):
         return left_out(place, NO_ANNOTATION)
     text = text_of(place, item, options.text_field)
-    spans, _, skipped = read_spans(place, text, [{"value": own} for own in marked])
+    spans, _, skipped = read_spans(place, text, [{"value": span} for span in marked])
     return Record(place, None, text, spans, None, doc_id(item, "id"), dict(+skipped))
 
 
 def text_of(place: Place, data: Dict[str, Any], field: Optional[str]) -> str:
     """The text of a task: in the named field, in `text`, or in the only field that holds a text."""
     times = ("created_at", "updated_at")
-    texts = [key for key, own in data.items() if isinstance(own, str) and key not in times]
+    texts = [key for key, value in data.items() if isinstance(value, str) and key not in times]
     key = field or ("text" if "text" in texts or len(texts) != 1 else texts[0])
     if not isinstance(data.get(key), str):
         place.fail(
@@ -112,8 +116,8 @@ def read_spans(
                 f"the span starts at {value['start']!r:.60}: spans of HTML or dialogues cannot be read; "
                 "annotate with a Text tag"
             )
-        labels = [own for key, own in value.items() if key.endswith(LABELS)]
-        names = [name for own in labels for name in list_of(place, own, "labels")]
+        labels = [group for key, group in value.items() if key.endswith(LABELS)]
+        names = [name for group in labels for name in list_of(place, group, "labels")]
         skipped[NO_LABEL] += not names
         if names and isinstance(result.get("id"), str):
             ids[result["id"]] = len(spans)
@@ -129,13 +133,13 @@ def read_relations(
     place: Place, results: List[Any], ids: Dict[str, int], skipped: Counter[str]
 ) -> Optional[List[RawRelation]]:
     """Relations from left to right as drawn; None where the annotation has none."""
-    found = [own for own in results if isinstance(own, dict) and own.get("type") == "relation"]
+    found = [r for r in results if isinstance(r, dict) and r.get("type") == "relation"]
     relations: List[RawRelation] = []
-    for own in found:
-        ends = [own.get("from_id"), own.get("to_id")]
-        if own.get("direction") == "left":
+    for result in found:
+        ends = [result.get("from_id"), result.get("to_id")]
+        if result.get("direction") == "left":
             ends.reverse()
-        labels = list_of(place, own.get("labels"), "labels")
+        labels = list_of(place, result.get("labels"), "labels")
         if not labels or any(end not in ids for end in ends):
             skipped[LOOSE if labels else "relations without a label"] += 1
             continue

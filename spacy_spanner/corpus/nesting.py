@@ -1,4 +1,4 @@
-"""How the spans of one document lie in one another."""
+"""Nesting of the spans of one document."""
 
 from __future__ import annotations
 

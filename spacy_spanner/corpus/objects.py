@@ -135,8 +135,8 @@ def fields(
     if isinstance(value, list):
         return ("", value[0]), ("", value[1]), ("", value[2])
     found = []
-    for own in names:
-        name = next((name for name in own if name in value), None)
+    for aliases in names:
+        name = next((name for name in aliases if name in value), None)
         if name is None:
             wanted = ", ".join(first for first, *_ in names)
             place.fail(f"expected an object with {wanted}, found {value!r:.80}")
@@ -158,16 +158,16 @@ def read_relation(
     """A relation whose ends are positions, the `id` of spans (doccano) or spans (Prodigy). Prodigy
     also links tokens outside of spans: None."""
     if isinstance(value, dict) and "head_span" in value:  # its `head` is the number of a token
-        value = {name: own for name, own in value.items() if name not in ("head", "tail")}
+        value = {name: part for name, part in value.items() if name not in ("head", "tail")}
     (kind, head), (_, tail), (_, label) = fields(place, value, RELATION_FIELDS)
     if kind == "from_id":
-        ids = {own.get("id"): i for i, own in enumerate(values) if isinstance(own, dict)}
+        ids = {span.get("id"): i for i, span in enumerate(values) if isinstance(span, dict)}
         for name in (head, tail):
             if not isinstance(name, (str, int)) or name not in ids:
                 place.fail(f"the relation names the entity {name!r}, which is not in this document")
         head, tail = ids[head], ids[tail]
     elif kind == "head_span":
-        ends = [fields(place, own, SPAN_FIELDS) for own in (head, tail) if isinstance(own, dict)]
+        ends = [fields(place, end, SPAN_FIELDS) for end in (head, tail) if isinstance(end, dict)]
         triples = [(start, end, name) for (_, start), (_, end), (_, name) in ends]
         if len(triples) < 2 or any(triple not in spans for triple in triples):
             return None

@@ -1,4 +1,4 @@
-"""What every reader yields, and the errors it may raise: a document before spaCy sees it."""
+"""The records that readers yield, before they become documents, and the errors that readers raise."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def checked_span(
     """The span, if its offsets are integers within the document and its label is valid."""
     found = f"entity [{start!r}, {end!r}, {label!r}]"
     for offset in (start, end):
-        if not isinstance(offset, int) or isinstance(offset, bool):
+        if type(offset) is not int:
             place.fail(f"{found}: start and end must be integers ({unit} offsets)")
     assert isinstance(start, int) and isinstance(end, int)
     name = checked_label(place, label, found)
@@ -140,11 +140,7 @@ def checked_relation(
     """The relation, if both its ends are positions in the list of entities."""
     found = f"relation [{head!r}, {tail!r}, {label!r}]"
     for position in (head, tail):
-        if (
-            not isinstance(position, int)
-            or isinstance(position, bool)
-            or not 0 <= position < n_spans
-        ):
+        if type(position) is not int or not 0 <= position < n_spans:
             place.fail(f"{found}: {position!r} is not the position of one of {n_spans} entities")
     assert isinstance(head, int) and isinstance(tail, int)
     return head, tail, checked_label(place, label, found)

@@ -63,21 +63,23 @@ def read_triples(path: Path, options: ReadOptions) -> Iterator[Record]:
             place.fail("expected an object with 'text' and 'triple_list' or 'relation_list'")
         text, found = item["text"], Builder()
         labels = {}
-        for own in objects(place, item, "entity_list"):
-            start, end = characters(place, own, "char_span")
-            labels[start, end] = own.get("type", ENTITY)
+        for entity in objects(place, item, "entity_list"):
+            start, end = characters(place, entity, "char_span")
+            labels[start, end] = entity.get("type", ENTITY)
             found.span(checked_text_span(place, start, end, labels[start, end], text=text))
-        for own in objects(place, item, "relation_list"):
-            head, tail = (characters(place, own, f"{end}_char_span") for end in ("subj", "obj"))
+        for relation in objects(place, item, "relation_list"):
+            head, tail = (
+                characters(place, relation, f"{end}_char_span") for end in ("subj", "obj")
+            )
             ends = (
                 checked_text_span(place, *at, labels.get(at, ENTITY), text=text)
                 for at in (head, tail)
             )
-            found.link(place, list(ends), own.get("predicate"))
-        for own in item.get("triple_list") or []:
-            if not isinstance(own, list) or len(own) != 3 or not all(map(is_text, own)):
-                place.fail(f"each of 'triple_list' must be three texts, found {own!r:.80}")
-            head, label, tail = own
+            found.link(place, list(ends), relation.get("predicate"))
+        for triple in item.get("triple_list") or []:
+            if not isinstance(triple, list) or len(triple) != 3 or not all(map(is_text, triple)):
+                place.fail(f"each of 'triple_list' must be three texts, found {triple!r:.80}")
+            head, label, tail = triple
             found_ends = [first_occurrence(text, words, ENTITY) for words in (head, tail)]
             found.link(place, found_ends, label)
         yield found.record(place, text=text, doc_id=identifier(item, "id"))
@@ -91,8 +93,8 @@ def read_scierc(path: Path, options: ReadOptions) -> Iterator[Record]:
             place.fail("expected an object with 'sentences', 'ner' and 'relations'")
         first, sentences = 0, item["sentences"]
         parts = {key: item.get(key) or [[]] * len(sentences) for key in ("ner", "relations")}
-        for key, own in parts.items():
-            if not isinstance(own, list) or len(own) != len(sentences):
+        for key, part in parts.items():
+            if not isinstance(part, list) or len(part) != len(sentences):
                 place.fail(f"'{key}' must be a list with an entry for each of 'sentences'")
         for words, spans, links in zip(sentences, parts["ner"], parts["relations"]):
             length, found = len(checked_words(place, words)), Builder()
@@ -138,7 +140,7 @@ def read_ade(path: Path, options: ReadOptions) -> Iterator[Record]:
 
 
 def occurrences(text: str, words: str) -> List[int]:
-    """Where words begin in a text, not inside of other words."""
+    """The offsets at which words occur in a text, not inside of other words."""
     if not words.strip():
         return []
     pattern = rf"(?<!\w){re.escape(words)}(?!\w)"
@@ -160,7 +162,7 @@ def inside(place: Place, start: Any, end: Any, label: Any, *, first: int, length
 def rows(place: Place, values: Any, size: int) -> List[Any]:
     """Lists of this size."""
     if not isinstance(values, list) or not all(
-        isinstance(own, list) and len(own) == size for own in values
+        isinstance(value, list) and len(value) == size for value in values
     ):
         place.fail(f"expected a list of lists of {size} values, found {values!r:.80}")
     return values
@@ -168,7 +170,7 @@ def rows(place: Place, values: Any, size: int) -> List[Any]:
 
 def objects(place: Place, item: Dict[str, Any], key: str) -> List[Dict[str, Any]]:
     values = item.get(key) or []
-    if not isinstance(values, list) or not all(isinstance(own, dict) for own in values):
+    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
         place.fail(f"'{key}' must be a list of objects, found {values!r:.80}")
     return values
 

@@ -25,7 +25,7 @@ HUGE = 10_000  # tokens of a document
 
 @dataclass(frozen=True)
 class Settings:
-    """What the component will be told, with its own defaults. No `max_width`: no limit."""
+    """Settings of the component that the statistics depend on. `max_width` None: no limit."""
 
     output: str = "spans"
     spans_key: str = "sc"
@@ -173,10 +173,7 @@ def n_cut(doc: Doc, spans: List[RawSpan], settings: Settings) -> int:
     if not spans:
         return 0
     rows = doc_rows(
-        doc,
-        window=settings.window,
-        overlap=settings.overlap,
-        pack=settings.pack_sentences,
+        doc, window=settings.window, overlap=settings.overlap, pack=settings.pack_sentences
     )
     own_end = [0] * len(doc)
     for _, end, own_start, own_stop in rows:

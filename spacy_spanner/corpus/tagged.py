@@ -89,7 +89,7 @@ def find_names(value: Any) -> Optional[List[str]]:
             found = value.get(key)
             if isinstance(found, dict):
                 found = list(found.values())
-            if isinstance(found, list) and found and all(isinstance(own, str) for own in found):
+            if isinstance(found, list) and found and all(isinstance(tag, str) for tag in found):
                 return found
         value = list(value.values())
     if isinstance(value, list):

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from ..label_axes import mark
+from ..spans.reversal import reverse_rows, take_tokens
 from .tags import TagScheme, last_of_rows
 
 # Score of what is not allowed: large enough to rule it out, and unlike -inf without NaN gradients.
@@ -88,26 +89,26 @@ class CRF(nn.Module):
         rows, row = spans[:, 0].unique(return_inverse=True)  # those without a span need no sums
         emissions, mask = emissions[rows].to(wide), mask[rows]
         start, trans, end = (score.to(wide) for score in self.scores())
-        places, joins = self.scheme.places, self.scheme.joins
-        order = _reverse_rows(mask)
-        both = torch.stack([emissions, _take(emissions, order)])  # (2, B, L, K)
+        prefix, continues = self.scheme.prefix_numbers, self.scheme.continues
+        order = reverse_rows(mask)
+        both = torch.stack([emissions, take_tokens(emissions, order)])  # (2, B, L, K)
         edges, both_trans = torch.stack([start, end])[:, None], torch.stack([trans, trans.T])
         # In both directions at once: half as many steps, each of which takes hardly longer.
         forward, backward = _forward(both, edges, both_trans)  # (B, L, K) each
-        backward = _take(backward, order)
+        backward = take_tokens(backward, order)
 
         _, begin, stop, label = spans.unbind(1)
         many = (stop - begin > 1).long()
-        first = self.scheme.tags_of(places[1, 1 - many], label)
-        last = self.scheme.tags_of(places[1 - many, 1], label)
-        inside = self.scheme.tags_of(places[0, 0], label)
+        first = self.scheme.tags_of(prefix[1, 1 - many], label)
+        last = self.scheme.tags_of(prefix[1 - many, 1], label)
+        inside = self.scheme.tags_of(prefix[0, 0], label)
 
         left = forward[row, (begin - 1).clamp(min=0)] + trans.T[first]  # (N, K)
-        left = left.masked_fill(joins.T[first], -torch.inf).logsumexp(1)
+        left = left.masked_fill(continues.T[first], -torch.inf).logsumexp(1)
         entry = torch.where(begin > 0, left, start[first]) + emissions[row, begin, first]
         lengths = mask.sum(1)[row]
         right = backward[row, stop.clamp(max=mask.shape[1] - 1)] + trans[last]  # (N, K)
-        right = right.masked_fill(joins[last], -torch.inf).logsumexp(1)
+        right = right.masked_fill(continues[last], -torch.inf).logsumexp(1)
         leave = torch.where(stop < lengths, right, end[last])
 
         loops = trans.diagonal()[self.scheme.block("I")]  # (C,)
@@ -231,16 +232,6 @@ def _reachable(counted: Tensor, start: Tensor, trans: Tensor) -> Tensor:
     may_start, may_follow = start > FORBIDDEN / 2, (trans > FORBIDDEN / 2).float()
     first, *others = counted.unbind(1)  # (B, K) each
     steps = [first & may_start]
-    for own in others:
-        steps.append((steps[-1].float() @ may_follow > 0) & own)
+    for allowed in others:
+        steps.append((steps[-1].float() @ may_follow > 0) & allowed)
     return torch.stack(steps, 1)
-
-
-def _reverse_rows(mask: Tensor) -> Tensor:
-    """Positions that turn each row around and leave its padding where it is.  (B, L)"""
-    place = torch.arange(mask.shape[1], device=mask.device)
-    return torch.where(mask, mask.sum(1, keepdim=True) - 1 - place, place)
-
-
-def _take(x: Tensor, order: Tensor) -> Tensor:
-    return x.gather(1, order[..., None].expand_as(x))

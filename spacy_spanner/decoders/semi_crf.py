@@ -67,9 +67,9 @@ class SemiCRF(nn.Module):
         sums, entries = self._forward(scores, torch.logsumexp)
         row, start, stop, label = spans.unbind(1)
         before = entries[row, start, label + 1]
-        own = scores[row, start, stop - start - 1, label + 1]
+        segment = scores[row, start, stop - start - 1, label + 1]
         after = self._backward(scores, mask)[row, stop, label + 1]
-        log_probs = before + own + after - self._total(sums, mask)[row]
+        log_probs = before + segment + after - self._total(sums, mask)[row]
         return log_probs.clamp(max=0).exp().to(self.trans.dtype)
 
     def _total(self, sums: Tensor, mask: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Tag schemes: the exact way between flat span tables and one tag per token.
+"""Tag schemes: exact conversion between flat span tables and one tag per token.
 
 Axes: B rows, L tokens, C labels, K tags, N spans. Tag 0 is O; then one block of C tags per prefix.
 """
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ..label_axes import LabelAxis
 
 # The prefix of a token by (is first, is last) of its entity: inside, last, first, single.
-_PLACES: Dict[str, Tuple[str, str, str, str]] = {
+_PREFIXES: Dict[str, Tuple[str, str, str, str]] = {
     "BIO": ("I", "I", "B", "B"),
     "BIOES": ("I", "E", "B", "S"),
     "IO": ("I", "I", "I", "I"),  # type only: adjacent entities of one type cannot be separated
@@ -23,22 +23,22 @@ _PLACES: Dict[str, Tuple[str, str, str, str]] = {
 class TagScheme(nn.Module):
     """The tags of `n_labels` labels under "BIO", "BIOES" or "IO", as tables on the device.
 
-    Everything follows from one relation, `joins[y, z]`: a token tagged z continues the entity of
+    Everything follows from one relation, `continues[y, z]`: a token tagged z continues the entity of
     the token before it tagged y. Any other entity tag opens an entity, as conlleval reads it.
     """
 
-    joins: Tensor  # (K, K) bool
+    continues: Tensor  # (K, K) bool
     transitions: Tensor  # (K, K) bool: z may follow y in a well-formed sequence
     starts: Tensor  # (K,) bool: may be the first tag of a row
     ends: Tensor  # (K,) bool: may be the last tag of a row
-    places: Tensor  # (2, 2) int64: prefix number by (is first, is last)
+    prefix_numbers: Tensor  # (2, 2) int64: prefix number by (is first, is last)
 
     def __init__(self, name: str, n_labels: int):
         super().__init__()
         self.name = name
         self.n_labels = n_labels
-        places = _PLACES[name]
-        self.prefixes = "".join(p for p in "BIES" if p in places)
+        by_edges = _PREFIXES[name]
+        self.prefixes = "".join(p for p in "BIES" if p in by_edges)
         self.n_tags = 1 + len(self.prefixes) * n_labels
         self.axis = LabelAxis(fixed=1, blocks=len(self.prefixes))
         if torch.get_default_device().type == "meta":  # only the shapes of weights are asked for
@@ -46,17 +46,17 @@ class TagScheme(nn.Module):
         prefix = ["O"] + [p for p in self.prefixes for _ in range(n_labels)]
         label = torch.tensor([-1] + list(range(n_labels)) * len(self.prefixes))
         begins, closes = _flags(prefix, "OBS"), _flags(prefix, "OES")
-        joins = (label[:, None] == label[None]) & ~closes[:, None] & ~begins[None]
+        continues = (label[:, None] == label[None]) & ~closes[:, None] & ~begins[None]
         # Tags that promise a neighbour: I and E an earlier word (if the scheme has B), B and I a
         # later one (if it has E).
         inner = ~begins & torch.tensor("B" in self.prefixes)
         open_ = ~closes & torch.tensor("E" in self.prefixes)
         tables = {
-            "joins": joins,
-            "transitions": joins | (~open_[:, None] & ~inner[None]),
+            "continues": continues,
+            "transitions": continues | (~open_[:, None] & ~inner[None]),
             "starts": ~inner,
             "ends": ~open_,
-            "places": torch.tensor([self.prefixes.index(p) for p in places]).view(2, 2),
+            "prefix_numbers": torch.tensor([self.prefixes.index(p) for p in by_edges]).view(2, 2),
         }
         for key, table in tables.items():  # rebuilt from the name, hence not saved
             self.register_buffer(key, table, persistent=False)
@@ -66,12 +66,12 @@ class TagScheme(nn.Module):
         return 1 + prefix * self.n_labels + labels
 
     def block(self, prefix: str) -> slice:
-        """Where the tags of a prefix lie on the K axis."""
+        """The tags of a prefix on the K axis."""
         begin = 1 + self.prefixes.index(prefix) * self.n_labels
         return slice(begin, begin + self.n_labels)
 
     def well_formed(self, tags: Tensor, mask: Tensor) -> Tensor:
-        """Which rows of tags (B, L) the scheme knows.  (B,) bool"""
+        """Whether rows of tags (B, L) are well-formed under the scheme.  (B,) bool"""
         legal = self.transitions[tags[:, :-1], tags[:, 1:]] | ~mask[:, 1:]  # (B, L - 1)
         edges = self.starts[tags[:, 0]] & self.ends[last_of_rows(tags, mask)]  # (B,)
         return legal.all(1) & (edges | ~mask[:, 0])
@@ -88,7 +88,7 @@ class TagScheme(nn.Module):
         one = torch.ones_like(row)
         edges[0].index_put_((row, start), one)
         edges[1].index_put_((row, end - 1), one)
-        tags = self.tags_of(self.places[edges[0], edges[1]], cover - 1)
+        tags = self.tags_of(self.prefix_numbers[edges[0], edges[1]], cover - 1)
         return torch.where(cover > 0, tags, torch.zeros_like(tags))
 
     def tags_to_spans(self, tags: Tensor, mask: Tensor) -> Tensor:
@@ -98,8 +98,8 @@ class TagScheme(nn.Module):
         before = torch.cat((border, tags[:, :-1]), 1)
         after = torch.cat((tags[:, 1:], border), 1)
         inside = tags > 0
-        first = inside & ~self.joins[before, tags]
-        last = inside & ~self.joins[tags, after]
+        first = inside & ~self.continues[before, tags]
+        last = inside & ~self.continues[tags, after]
         # Every entity has one first and one last token, and both come in the same order.
         found = torch.stack((first, last)).nonzero()  # (2 N, 3)
         n_spans = found.shape[0] // 2

@@ -77,7 +77,7 @@ def watch(results: Iterator[ShardResult], plan: Plan, *, progress: bool) -> Iter
     sizes = {shard.name: shard.count for shard in plan.shards}
     earlier = sum(sizes.values()) - sum(shard.count for shard in plan.todo)
     begin, words = time.perf_counter(), 0
-    # None: a bar only where somebody is looking
+    # None: a bar only on a terminal
     hide = None if progress else True
     with tqdm(total=sum(sizes.values()), initial=earlier, unit=" docs", disable=hide) as bar:
         for result in results:

@@ -39,7 +39,7 @@ def save_checkpoint(
     parameters: List[Parameter],
     is_best: bool,
 ) -> None:
-    """Write beside and swap: who is killed meanwhile finds the checkpoint before."""
+    """Write beside, then swap: a run that is killed in between leaves the previous checkpoint."""
     output.mkdir(parents=True, exist_ok=True)
     fresh = output / f".{LAST}.new"
     shutil.rmtree(fresh, ignore_errors=True)

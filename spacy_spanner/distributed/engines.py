@@ -64,7 +64,7 @@ def starting(engine: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def threads_of_processes(count: int) -> Iterator[None]:
-    """How many threads numpy's products take in processes that start meanwhile: it reads that when
+    """Number of threads of numpy in processes that are started in this context: numpy reads it when
     it is imported."""
     before = os.environ.get(THREADS)
     os.environ[THREADS] = str(count)
@@ -82,7 +82,7 @@ def one_thread(settings: WorkerSettings) -> WorkerSettings:
 
 
 def shard_to_json(shard: Shard) -> str:
-    """How shards travel to Ray's and Spark's workers."""
+    """A shard as JSON, for Ray's and Spark's workers."""
     return json.dumps(asdict(shard))
 
 
@@ -118,13 +118,13 @@ def run_ray(shards: List[Shard], settings: WorkerSettings, workers: Workers) -> 
     if not ray.is_initialized():
         # An existing cluster refuses settings of a new one; without an address Ray would join any
         # cluster it finds on this machine.
-        own: Dict[str, Any] = {} if workers.address else {"include_dashboard": False}
+        options: Dict[str, Any] = {} if workers.address else {"include_dashboard": False}
         address = workers.address or "local"
         if not workers.address:
             # Ray's workers would yield to all other processes: on a busy machine they hardly start.
             os.environ.setdefault("RAY_worker_niceness", "0")
         with starting("Ray"):
-            ray.init(address, log_to_driver=False, logging_level=logging.WARNING, **own)
+            ray.init(address, log_to_driver=False, logging_level=logging.WARNING, **options)
     logging.getLogger("ray.data").setLevel(logging.WARNING)
     ray.data.DataContext.get_current().enable_progress_bars = False
     on_gpu = settings.gpu_id >= 0
@@ -146,7 +146,7 @@ def run_ray(shards: List[Shard], settings: WorkerSettings, workers: Workers) -> 
 
 @lru_cache(maxsize=1)
 def worker_of(settings: WorkerSettings) -> Worker:
-    """The one worker of this process: Spark calls it anew for every task."""
+    """The one worker of this process: Spark asks for it in every task."""
     return Worker(settings)
 
 

@@ -34,7 +34,7 @@ class InputFile:
     format: str
 
     def fingerprint(self) -> Dict[str, Any]:
-        """What changes when the file does; reading all of it would cost as much as a run."""
+        """A value that changes with the file; a checksum would cost as much as a run."""
         stat = os.stat(self.path)
         return {"name": self.name, "size": stat.st_size, "changed": stat.st_mtime_ns}
 
@@ -87,7 +87,7 @@ def find_inputs(
 
 
 def expand(given: str, output: Path) -> List[Path]:
-    """The files of one argument; a folder stands for all files below it of a known format."""
+    """The files of one argument; of a folder, all files below it of a known format."""
     path = Path(given)
     if path.is_dir():
         paths = sorted(p for p in path.rglob("*") if p.suffix in FORMATS and p.is_file())

@@ -83,7 +83,7 @@ def plan_run(settings: WorkerSettings, files: List[InputFile], *, shard_size: in
 
 
 def run_facts(settings: WorkerSettings, files: List[InputFile], shard_size: int) -> Dict[str, Any]:
-    """What must not change while a run is stopped, as plain JSON values."""
+    """The settings that must not change until a stopped run is resumed, as plain JSON values."""
     fixed = {name: value for name, value in asdict(settings).items() if name not in FREE}
     facts = {
         "settings": {**fixed, "shard_size": shard_size},

@@ -1,4 +1,4 @@
-"""What a run writes: files that are whole or absent, each with its length and checksum."""
+"""The files of a run: each is complete or absent, and has its length and checksum stored."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def is_whole(folder: Path, shard: str) -> bool:
 
 
 def checksum(data: bytes) -> Dict[str, Any]:
-    """What is kept of a file to notice that it changed."""
+    """Length and checksum of a file, to notice changes."""
     return {"length": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 

@@ -77,7 +77,7 @@ def parameters_of(pipes: Iterable[Any]) -> List[Parameter]:
     """Each parameter once, in the order of the pipeline."""
     found: Dict[Any, Parameter] = {}
     for node in (node for pipe in pipes for node in pipe.model.walk()):
-        # thinc counts nodes and shims apart: a key alone would not tell them from each other
+        # thinc numbers nodes and shims separately: a key alone would be ambiguous
         for shim in node.shims:
             if isinstance(shim._model, nn.Module):
                 for name, weights in shim._model.named_parameters():
@@ -118,7 +118,7 @@ def add_gradients(parameters: List[Parameter], ranks: Ranks, *, share: float) ->
 
 
 def part_of(parameter: Parameter, share: float) -> Tensor:
-    """What this rank adds to the sum."""
+    """The term of this rank in the sum."""
     gradient = parameter.gradient()
     return torch.zeros_like(parameter.value()) if gradient is None else gradient * share
 

@@ -100,14 +100,14 @@ def is_running(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # it belongs to somebody else
+    except PermissionError:  # it belongs to another user
         pass
     return True
 
 
 @contextlib.contextmanager
 def without_ctrl_c() -> Iterator[None]:
-    """Processes that start meanwhile ignore Ctrl-C, from before their first line of Python."""
+    """Processes that are started in this context ignore Ctrl-C, from before their first line of Python."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -22,7 +22,7 @@ class RankLost(RuntimeError):
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process among all; a single one talks to nobody."""
+    """This process among all; a single one does not communicate."""
 
     rank: int
     size: int

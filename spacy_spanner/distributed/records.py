@@ -1,7 +1,7 @@
 """Cut files into shards, ranges of records that are annotated and written whole; read them again.
 
-Only Parquet is read by pyarrow. Its CSV reader does not tell where in a file a record begins, and its
-JSON reader gives up a whole block for one bad line.
+Only Parquet is read by pyarrow. Its CSV reader does not report the offset of a record, and its JSON reader
+rejects a whole block for one bad line.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ def read_parquet(shard: Shard) -> Iterator[Found]:
 
 
 def damage(error: Exception) -> str:
-    """What is wrong with a file. A disk or network that fails is no fault of the file."""
+    """The defect of a file. A failing disk or network is not one."""
     if isinstance(error, OSError) and error.errno is not None:
         raise error
     return f"the file is damaged: {str(error).splitlines()[0] if str(error) else type(error)}"
@@ -274,7 +274,7 @@ def salvage(content: bytes) -> bytes:
     unpacker = Unpacker(raw=False, max_buffer_size=len(plain) + 1)
     unpacker.feed(bytes(plain))
     entries: Dict[str, Any] = {"cats": []}
-    with contextlib.suppress(Exception):  # whatever stands there, the entries before it are whole
+    with contextlib.suppress(Exception):  # the entries before a damaged one are complete
         for _ in range(unpacker.read_map_header()):
             name = unpacker.unpack()
             entries[name] = unpacker.unpack()

@@ -154,7 +154,7 @@ class Trainer:
             self._save(False)
 
     def _steps(self) -> Iterator[Tuple[Dict[str, Any], Optional[bool]]]:
-        """What spaCy's loop tells of each step that is taken now."""
+        """The steps of spaCy's loop that are taken now, with the information it yields about each."""
         settings = self.settings
         before_update = settings["before_update"]
 
@@ -215,8 +215,8 @@ class Trainer:
 
     def _mean(self, losses: Dict[str, float]) -> Dict[str, float]:
         every = self.ranks.of_all(losses)
-        names = {name for own in every for name in own}
-        return {name: sum(own.get(name, 0.0) for own in every) / len(every) for name in names}
+        names = {name for rank in every for name in rank}
+        return {name: sum(rank.get(name, 0.0) for rank in every) / len(every) for name in names}
 
     def _logger(self) -> Tuple[Callable, Callable]:
         if not self.ranks.is_first:
@@ -250,7 +250,7 @@ class Trainer:
         number = self.shared.signal.number
         if number:  # torchrun sends SIGTERM, too, to those that outlive a rank
             stop = Interrupted(number)
-            lost = f"; another rank is gone ({error})" if isinstance(error, RankLost) else ""
+            lost = f"; another rank was lost ({error})" if isinstance(error, RankLost) else ""
             message = Errors.S122.format(signal=stop, lost=lost, **facts)
             return Stopped(message, exit_code=stop.exit_code)
         message = Errors.S058 if self.ranks.is_first else Errors.S060

@@ -33,7 +33,7 @@ from .inputs import Shard
 from .output import WRITERS, Row, json_lines, part_name, write_shard
 from .records import InputRecord, read_records
 
-ENTS = "ents"  # the source that stands for `doc.ents`
+ENTS = "ents"  # the name of `doc.ents` as a source
 NEW_WORDS = 100_000  # that a vocabulary may grow by: some ten MB
 DIGITS = 4  # of a score: what lies beyond depends on the number of threads
 
@@ -112,7 +112,7 @@ class Annotator:
         return sorted(results, key=lambda result: result.record.number)
 
     def _batches(self, records: Iterable[InputRecord]) -> Iterator[List[Annotated]]:
-        """Documents of like length together, not annotated yet: there is little to pad then."""
+        """Documents of similar length together, not annotated yet: that saves padding."""
         batch: List[Annotated] = []
         n_words = 0
         for record in sorted(records, key=InputRecord.size):
@@ -132,7 +132,7 @@ class Annotator:
         if not self._errors:
             return [r if r.doc is None else r._replace(doc=next(found)) for r in batch]
         if len(batch) > 1:  # spaCy drops the whole batch of a component that failed
-            return [own for r in batch for own in self._annotate([self._start(r.record)])]
+            return [result for r in batch for result in self._annotate([self._start(r.record)])]
         error = self._errors[0]
         return [Annotated(batch[0].record, None, f"{type(error).__name__}: {error}")]
 
@@ -190,7 +190,7 @@ class Worker:
     def _annotate(
         self, shard_read: Tuple[Shard, Optional[List[InputRecord]]]
     ) -> Callable[[], ShardResult]:
-        """What is left to do is to write the result."""
+        """Annotate the records of a shard; the returned function writes the result."""
         shard, records = shard_read
         if records is None:
             return partial(ShardResult, shard.name)

@@ -190,7 +190,7 @@ def char_layer(
     dropout: float,
     learn_rate_scale: float,
 ) -> Encoder:
-    """What the three character encoders share: the table of characters and how words are read."""
+    """The common part of the character encoders: the table of characters and the reading of words."""
     check_option(
         name, "n_chars", n_chars, n_chars > EXACT, f"{EXACT} Latin characters have their own rows"
     )
@@ -219,7 +219,7 @@ def build_char_bilstm(
 
     char_width: Width of a character embedding.
     hidden_width: Width of the LSTM's state in each direction.
-    pool: "last" joins the last states of both directions, "mean" takes the mean of all states.
+    pool: "last" concatenates the last states of both directions, "mean" takes the mean of all states.
     n_chars: Rows of the character table.
     max_chars: Longer words lose their middle.
     dropout: On the character embeddings.

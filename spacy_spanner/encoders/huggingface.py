@@ -17,8 +17,8 @@ from ..forking import forks_wait
 from ..shim import ModuleShim, Size
 from .huggingface_files import Pretrained, load_pretrained
 from .huggingface_module import depth, make_module
-from .pieces import Windows
-from .torch_layer import Encoder, check_option, flatten, grad_mode, no_tokens, split
+from .piece_options import check, piece_options, with_piece_options
+from .torch_layer import Encoder, flatten, grad_mode, no_tokens, split
 
 PRECISIONS = {"none": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -146,9 +146,7 @@ def init(
 def set_pretrained(model: Encoder, pretrained: Pretrained, name: str) -> None:
     """Build the module with the weights of a pretrained model."""
     module: Any = shim_of(model).build(
-        config=pretrained.config,
-        tokenizer=pretrained.tokenizer,
-        max_pieces=pretrained.max_pieces,
+        config=pretrained.config, tokenizer=pretrained.tokenizer, max_pieces=pretrained.max_pieces
     )
     got, expected = module.encoder.config.hidden_size, model.get_dim("nO")
     if got != expected:
@@ -156,58 +154,30 @@ def set_pretrained(model: Encoder, pretrained: Pretrained, name: str) -> None:
     module.encoder.load_state_dict(pretrained.state)
 
 
-check = partial(check_option, "HuggingFaceEncoder")
-
-
-def check_windows(window: Optional[int], stride: int, split: str, context: int) -> None:
-    check("window", window, window is None or window > 0, "it must be positive, or null")
-    fits = stride > 0 and (window is None or stride <= window)
-    check("stride", stride, fits, "it must be positive and not larger than `window`")
-    fits = context == 0 or (context > 0 and split == "sentences")
-    check("context", context, fits, 'it must not be negative, and needs split = "sentences"')
-
-
-def check_numbers(
-    layers: int, frozen_layers: int, max_batch_tokens: Optional[int], layer_decay: float
-) -> None:
-    check("layers", layers, layers > 0, "it must be positive")
-    check("frozen_layers", frozen_layers, frozen_layers >= 0, "it must not be negative")
-    fits = max_batch_tokens is None or max_batch_tokens > 0
-    check("max_batch_tokens", max_batch_tokens, fits, "it must be positive, or null")
-    check("layer_decay", layer_decay, 0 < layer_decay <= 1, "it must be above 0 and at most 1")
-
-
+@with_piece_options
 def build_huggingface_encoder(
     name: str,
     *,
     width: int,
     revision: Optional[str] = None,
-    window: Optional[int] = 128,
-    stride: int = 96,
-    split: Literal["strided", "sentences"] = "strided",
-    context: int = 0,
-    overlap: Literal["best", "spacy-transformers"] = "best",
-    pooling: Literal["first", "mean", "max"] = "mean",
     layers: int = 1,
     frozen: bool = False,
     frozen_layers: int = 0,
-    max_batch_tokens: Optional[int] = None,
     gradient_checkpointing: bool = False,
     mixed_precision: Literal["none", "bf16", "fp16"] = "none",
     learn_rate_scale: float = 1.0,
     layer_decay: float = 1.0,
+    **pieces: Any,
 ) -> Model[List[Doc], List[Floats2d]]:
     """A pretrained transformer of the library transformers; docs/encoders.md has all options."""
-    check_windows(window, stride, split, context)
-    check_numbers(layers, frozen_layers, max_batch_tokens, layer_decay)
+    check("layers", layers, layers > 0, "it must be positive")
+    check("frozen_layers", frozen_layers, frozen_layers >= 0, "it must not be negative")
+    check("layer_decay", layer_decay, 0 < layer_decay <= 1, "it must be above 0 and at most 1")
     maker = partial(
         make_module,
-        windows=Windows(window, stride, split, context),
-        overlap=overlap,
-        pooling=pooling,
+        **piece_options(**pieces),
         layers=layers,
         frozen_layers=None if frozen else frozen_layers,
-        max_batch_tokens=max_batch_tokens,
         gradient_checkpointing=gradient_checkpointing,
         precision=PRECISIONS[mixed_precision],
     )

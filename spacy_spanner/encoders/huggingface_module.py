@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from contextlib import nullcontext
 from typing import Any, ContextManager, List, NamedTuple, Optional
 
@@ -26,14 +27,14 @@ LAYER = re.compile(r"\.layers?\.(\d+)\.")
 
 
 class Group(NamedTuple):
-    """Sequences of like length."""
+    """Sequences of similar length."""
 
     ids: Tensor  # (B, L)
     mask: Optional[Tensor]  # (B, L) None: no padding
 
 
-class PieceModule(nn.Module):
-    """Reads sequences of pieces in groups of like length, and makes one vector of each word's pieces.
+class PieceModule(nn.Module, ABC):
+    """Reads sequences of pieces in groups of similar length, and makes one vector of each word's pieces.
 
     reader: Knows the tokenizer.
     pad: The number of the piece that fills up short sequences.
@@ -51,8 +52,9 @@ class PieceModule(nn.Module):
         self.pooling = pooling
         self.max_batch_tokens = max_batch_tokens
 
-    def encode(self, group: Group) -> Tensor:  # (B, L, D)
-        raise NotImplementedError
+    @abstractmethod
+    def encode(self, group: Group) -> Tensor:
+        """The vectors of the pieces of a group.  (B, L, D)"""
 
     @property
     def device(self) -> torch.device:
@@ -161,7 +163,7 @@ class HuggingFaceModule(PieceModule):
 
 
 def depth(name: str, n_layers: int) -> int:
-    """How far up a parameter lies: 0 for embeddings, then the layers from 1."""
+    """The layer of a parameter: 0 for embeddings, then the layers from 1."""
     found = LAYER.search(name)
     if found:
         return int(found.group(1)) + 1
@@ -169,13 +171,7 @@ def depth(name: str, n_layers: int) -> int:
 
 
 def make_module(
-    *,
-    config: str,
-    tokenizer: str,
-    max_pieces: int,
-    windows: Windows,
-    overlap: Any,
-    **options: Any,
+    *, config: str, tokenizer: str, max_pieces: int, windows: Windows, overlap: Any, **options: Any
 ) -> HuggingFaceModule:
     """The module of a stored encoder, with random weights.
 

@@ -97,7 +97,7 @@ def part_width(part: Encoder, docs: Optional[List[Doc]]) -> int:
     """The width of a part's vectors."""
     if part.has_dim("nO") or not docs:
         return part.get_dim("nO")
-    # A listener of a transformer shows its width only by what it gives.
+    # A listener of a transformer shows its width only in its output.
     return max(vectors.shape[1] for vectors in part.predict(docs))
 
 

@@ -62,7 +62,7 @@ class Windows:
 
 @dataclass
 class PieceBatch:
-    """What the transformer reads for a batch of documents."""
+    """The input of the transformer for a batch of documents."""
 
     ids: List[numpy.ndarray]  # the pieces of each sequence, special ones among them
     word: numpy.ndarray  # (M,) numbers of words, in order
@@ -193,7 +193,7 @@ def overlaps(
 
 
 def group_by_length(lengths: numpy.ndarray, *, max_tokens: int) -> Iterator[numpy.ndarray]:
-    """Numbers of sequences in groups of like length: a group ends at the budget of tokens, padding
+    """Numbers of sequences in groups of similar length: a group ends at the budget of tokens, padding
     among them, or where its padding would cost more than another group.
 
     lengths: Of the sequences.  (S,)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from functools import partial
 from importlib.util import find_spec
-from typing import Any, Callable, Dict, List, Literal, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import numpy
 import torch
@@ -18,10 +18,11 @@ from thinc.api import Model
 from thinc.types import Floats2d
 from torch import Tensor
 
+from ..bridge import shim_of
 from ..errors import Errors
 from ..shim import ModuleShim
-from .huggingface import check_windows
 from .huggingface_module import Group, PieceModule
+from .piece_options import piece_options, with_piece_options
 from .pieces import PieceReader, Windows
 from .torch_layer import Encoder, no_tokens, split
 
@@ -79,10 +80,9 @@ def forward(model: Encoder, docs: List[Doc], is_train: bool) -> Tuple[List[Float
         raise ValueError(Errors.S211)
     if not any(len(doc) for doc in docs):
         return no_tokens(model, docs)
-    shim = model.shims[0]
-    assert isinstance(shim, ModuleShim)
+    module = shim_of(model).module
     with torch.inference_mode():
-        flat = shim.module(shim.module.reader.read(docs))  # (T, D)
+        flat = module(module.reader.read(docs))  # (T, D)
     return split(flat, [len(doc) for doc in docs]), lambda d_docs: []
 
 
@@ -90,28 +90,10 @@ def init(model: Encoder, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
     raise ValueError(Errors.S211)
 
 
-def build_quantized_encoder(
-    *,
-    width: int,
-    window: Optional[int] = 128,
-    stride: int = 96,
-    split: Literal["strided", "sentences"] = "strided",
-    context: int = 0,
-    overlap: Literal["best", "spacy-transformers"] = "best",
-    pooling: Literal["first", "mean", "max"] = "mean",
-    max_batch_tokens: Optional[int] = None,
-) -> Model[List[Doc], List[Floats2d]]:
+@with_piece_options
+def build_quantized_encoder(*, width: int, **pieces: Any) -> Model[List[Doc], List[Floats2d]]:
     """A transformer with int8 weights, as `spacy spanner quantize` makes it."""
     if find_spec("onnxruntime") is None:
         raise ImportError(Errors.S212)
-    check_windows(window, stride, split, context)
-    maker = partial(
-        make_module,
-        windows=Windows(window, stride, split, context),
-        overlap=overlap,
-        pooling=pooling,
-        max_batch_tokens=max_batch_tokens,
-    )
-    return Model(
-        "QuantizedEncoder", forward, init=init, shims=[ModuleShim(maker)], dims={"nO": width}
-    )
+    shim = ModuleShim(partial(make_module, **piece_options(**pieces)))
+    return Model("QuantizedEncoder", forward, init=init, shims=[shim], dims={"nO": width})

@@ -62,7 +62,7 @@ def build_lstm_encoder(
     feature_width: Width of the hash features (norm, prefix, suffix, shape); 0 for none.
     char_filters: Filters of the character CNN; 0 for no characters.
     dropout: On what the BiLSTM reads, and between its layers.
-    output_dropout: On what it gives.
+    output_dropout: On the states of the BiLSTM.
     learn_rate_scale: Factor on the learning rate of the BiLSTM.
     """
     for option, value in [("feature_width", feature_width), ("char_filters", char_filters)]:

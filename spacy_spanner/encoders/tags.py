@@ -30,7 +30,7 @@ ATTRS = {"TAG": TAG, "POS": POS}
 
 @dataclass
 class Watch:
-    """What is known about missing tags. Not stored: a loaded model warns again."""
+    """State of the warning about missing tags. Not stored: a loaded model warns again."""
 
     waiting: bool = False  # for the first training step; documents have no tags before it
     warned: bool = False

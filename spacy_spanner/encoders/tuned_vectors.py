@@ -60,7 +60,7 @@ class Lookup:
         self.static: List[str] = []
 
     def __reduce__(self) -> Tuple[Any, ...]:
-        return (Lookup, (self.cased,))  # a copy, here or in another process, finds everything anew
+        return (Lookup, (self.cased,))  # a copy starts empty, here or in another process
 
     def find(self, words: numpy.ndarray, vocab: Vocab, keys: Tensor) -> numpy.ndarray:
         """The codes of distinct words.  (U,)"""
@@ -117,7 +117,7 @@ def form_keys(forms: List[str]) -> numpy.ndarray:
 
 
 def find_sorted(keys: numpy.ndarray, wanted: numpy.ndarray) -> numpy.ndarray:
-    """Where the wanted numbers are in sorted keys, -1 where they are not."""
+    """The positions of numbers in sorted keys, -1 for those that are missing."""
     if not len(keys):
         return numpy.full(len(wanted), -1)
     positions = numpy.minimum(numpy.searchsorted(keys, wanted), len(keys) - 1)

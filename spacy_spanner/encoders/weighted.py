@@ -17,7 +17,7 @@ def forward(model: Encoder, docs: List[Doc], is_train: bool) -> Tuple[List[Float
     weight = model.attrs["weight"]
 
     def backprop(d_vectors: List[Floats2d]) -> Any:
-        return backprop_encoder([weight * own for own in d_vectors])
+        return backprop_encoder([weight * d_array for d_array in d_vectors])
 
     return vectors, backprop
 

@@ -35,7 +35,7 @@ def annotation(doc: Doc) -> Dict[str, Any]:
 
 
 def differences(old: Iterable[Doc], new: Iterable[Doc]) -> List[str]:
-    """What differs, for each document in which anything does."""
+    """The differences, for each document that has any."""
     found = []
     for one, two in zip(old, new, strict=True):
         left, right = annotation(one), annotation(two)

@@ -62,14 +62,19 @@ def migrate_config(
     if not encoders and not own:
         raise ValueError(Errors.S087.format(reason="it has no component of spacy-transformers"))
     for name in encoders:
-        heard = [b for found in listeners.values() for b in found if hears(b, name, encoders)]
+        found = [
+            b
+            for all_blocks in listeners.values()
+            for b in all_blocks
+            if listens_to(b, name, encoders)
+        ]
         old = components[name]["model"]
-        block = encoder_block(old, pooling_of(heard), width_of(name, old["name"]), notes, name)
+        block = encoder_block(old, pooling_of(found), width_of(name, old["name"]), notes, name)
         setter = components[name].get("set_extra_annotations", {}).get("@annotation_setters")
         if setter not in (None, NO_ANNOTATION):
             notes.append(f"the annotation setter '{setter}' of '{name}' was left out")
         components[name] = {"factory": "tok2vec", "model": block}
-        for listener in heard:
+        for listener in found:
             note_factor(listener, notes, name)
             upstream = listener.get("upstream", "*")
             listener.clear()
@@ -98,7 +103,7 @@ def is_transformer(pipe: Block) -> bool:
     return architecture.startswith(MODEL)
 
 
-def hears(listener: Block, name: str, encoders: List[str]) -> bool:
+def listens_to(listener: Block, name: str, encoders: List[str]) -> bool:
     return listener.get("upstream", "*") == name or (
         listener.get("upstream", "*") == "*" and name == encoders[-1]
     )

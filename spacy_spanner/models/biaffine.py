@@ -41,7 +41,7 @@ class BiaffineNER(SpanModule):
         hidden_width: Width of the start and the end layer.
         nested: Find spans inside others, but none that cross; otherwise none that overlap.
         max_width: Widest span to look at; null for no other bound than the component's.
-        dropout: On the token vectors and on what the start and end layers give.
+        dropout: On the token vectors and on the outputs of the start and end layers.
         """
         super().__init__(width=width, n_labels=n_labels)
         self.n_classes, self.nested, self.max_width = n_labels + 1, nested, max_width

@@ -19,7 +19,7 @@ from .recurrent import make_lstm
 
 
 class BiaffineScores(nn.Module):
-    """How well each key (B, K, E) answers each query (B, L, D), for a softmax over the keys.
+    """Attention logits of keys (B, K, E) and queries (B, L, D), for a softmax over the keys.
 
     Equation 9 is q'Wk + U'q + V'k + b. U'q and b are the same for all keys, so no softmax sees them
     and they are left out: what remains is (W'q + V)'k.

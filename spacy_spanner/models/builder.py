@@ -52,13 +52,13 @@ def architecture(
         load, and what became of the others.
     """
     fixed, removed = fixed or {}, removed or {}
-    own = option_parameters(module, without=fixed)
+    declared = option_parameters(module, without=fixed)
     gone = [
         Parameter(name, Parameter.KEYWORD_ONLY, default=value, annotation=Any)
         for name, (value, _) in removed.items()
     ]
     scale = Parameter("learn_rate_scale", Parameter.KEYWORD_ONLY, default=1.0, annotation=float)
-    parameters = Signature([TOK2VEC, *own, *gone, scale], return_annotation=Model)
+    parameters = Signature([TOK2VEC, *declared, *gone, scale], return_annotation=Model)
 
     def make(*args: Any, **kwargs: Any) -> Model:
         bound = parameters.bind(*args, **kwargs)

@@ -1,6 +1,6 @@
 """Labels of entities as features of the links between them.
 
-Axes: N spans, each as often as it has labels, K places, E labels, D width.
+Axes: N spans, each as often as it has labels, K positions, E labels, D width.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class EndLabels(nn.Module):
         self.vectors = nn.Parameter(torch.randn(n_labels, width) * width**-0.5)  # (E, D)
         mark(self.vectors, LABELS)
 
-    def forward(self, place: Tensor, label: Tensor, n_places: int) -> Tensor:
-        """The sum of the vectors of the labels (N,) at each place (N,); label -1 has none.  (K, D)"""
+    def forward(self, position: Tensor, label: Tensor, n_positions: int) -> Tensor:
+        """The sum of the vectors of the labels (N,) at each position (N,); label -1 has none.  (K, D)"""
         vectors = self.vectors[label.clamp(min=0)] * (label >= 0)[:, None]  # (N, D)
-        return vectors.new_zeros((n_places, vectors.shape[1])).index_add(0, place, vectors)
+        return vectors.new_zeros((n_positions, vectors.shape[1])).index_add(0, position, vectors)

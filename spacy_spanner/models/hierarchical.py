@@ -117,11 +117,7 @@ class HierarchicalNER(SpanModule, StartsFromSample):
         rules.append(("kernel", kernel > 0 and kernel % 2 == 1, "it must be odd, to have a middle"))
         rules.append(("mix", 0 <= options["mix"] <= 1, "it must lie between 0 and 1"))
         check("HierarchicalNER", options, rules)
-        return Facts(
-            flat=True,
-            needs_sentences=options["sentence_level"] != "off",
-            threshold=0.0,
-        )
+        return Facts(flat=True, needs_sentences=options["sentence_level"] != "off", threshold=0.0)
 
     def prepare(self, tokens: Tokens, gold: Gold) -> None:
         """Start each label embedding from the mean word vector of its entities."""
@@ -162,11 +158,11 @@ class HierarchicalNER(SpanModule, StartsFromSample):
 
     def logits(self, encoded: Tokens) -> Tensor:
         """Scores of the tags.  (B, L, K)"""
-        own = self.project(encoded.x)
+        logits = self.project(encoded.x)
         if self.memory is None or self.fusion == "hidden":
-            return own
+            return logits
         weight, response = encoded.parts["weight"], encoded.parts["response"]
-        return weight * own + (1 - weight) * self.project_response(response)
+        return weight * logits + (1 - weight) * self.project_response(response)
 
     def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
         return self.tags.loss(self.logits(encoded), encoded.mask, gold.flat, gold.known)

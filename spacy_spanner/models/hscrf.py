@@ -74,7 +74,7 @@ class HSCRF(SpanModule):
         return by_class.permute(0, 2, 3, 1)
 
     def place_scores(self, n_widths: int) -> Tensor:
-        """What the places of its words add to a segment.  (K, W)"""
+        """The scores that the positions of its words add to a segment.  (K, W)"""
         places = self.places[:n_widths].T  # (T, W)
         begin, inside, end, single = (places[self.scheme.block(prefix)] for prefix in "BIES")
         longer = begin[:, :1] + inside.cumsum(1) - inside - inside[:, :1] + end

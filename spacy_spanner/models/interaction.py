@@ -67,7 +67,7 @@ class Information:
         return Information([Mixture(change(part.shares), part.table) for part in self.parts])
 
     def seen_by(self, attention: Tensor) -> List[Mixture]:
-        """What each word finds by its attention (B, L, L)."""
+        """The values weighted by the attention of each word (B, L, L)."""
         return self.each(lambda shares: attention @ shares).parts
 
 

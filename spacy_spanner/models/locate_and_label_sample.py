@@ -67,11 +67,11 @@ def sample_seeds(
         torch.where(used, starts[place], 0),
         torch.where(used, ends[place], 1),
     )
-    own = torch.arange(len(gold.spans), device=mask.device)  # (N,)
-    partner = torch.cat([partner.view(-1)[cell], own])  # (S,)
+    numbers = torch.arange(len(gold.spans), device=mask.device)  # (N,)
+    partner = torch.cat([partner.view(-1)[cell], numbers])  # (S,)
     sample = Sample(
         spans=seeds.and_those(gold.spans),
-        overlap=torch.cat([overlap.view(-1)[cell], overlap.new_ones(len(own))]),
+        overlap=torch.cat([overlap.view(-1)[cell], overlap.new_ones(len(numbers))]),
         gold=F.pad(gold.spans, (0, 0, 0, 1))[partner],
         used=torch.cat([used, distinct]),
     )

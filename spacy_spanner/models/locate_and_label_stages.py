@@ -28,7 +28,7 @@ class Spans:
     end: Tensor
 
     def pick(self, index: Tensor) -> Spans:
-        """Those at the given places or under the given mask."""
+        """Those at the given positions or under the given mask."""
         return Spans(self.row[index], self.start[index], self.end[index])
 
     def and_those(self, table: Tensor) -> Spans:
@@ -51,7 +51,7 @@ class SpanScorer(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, left: Tensor, right: Tensor, pooled: Tensor) -> Tensor:
-        """`left` and `right` (N,) are places in the flat token vectors x (T, D); pooled (N, D).
+        """`left` and `right` (N,) are positions in the flat token vectors x (T, D); pooled (N, D).
         (N, O)"""
         for_left, for_right, for_pool = self.parts()
         hidden = F.linear(self.dropout(pooled), for_pool, self.joint.bias)  # (N, H)
@@ -101,7 +101,7 @@ def gelu(x: Tensor) -> Tensor:
 
 
 def project(x: Tensor, index: Tensor, weight: Tensor) -> Tensor:
-    """Products of the tokens (T, D) at the given places (N,).  (N, H)"""
+    """Products of the tokens (T, D) at the given positions (N,).  (N, H)"""
     if len(index) < len(x):
         return F.linear(x.index_select(0, index), weight)
     return F.linear(x, weight).index_select(0, index)

@@ -39,7 +39,7 @@ class AnswerCache:
     def holds(self, queries: Tensor, found: Found) -> numpy.ndarray:
         """Whether the answer to each found token is here; reads the device.  (n,)"""
         words = torch.from_numpy(found.words).to(queries.device)
-        asked = F.embedding(torch.from_numpy(found.places).to(queries.device), queries)
+        asked = F.embedding(torch.from_numpy(found.positions).to(queries.device), queries)
         is_same = (F.embedding(words, self.queries) == asked).all(1).cpu().numpy()
         return self.is_held[found.words] & is_same
 
@@ -48,9 +48,9 @@ class AnswerCache:
         found, number = found.pick(number >= 0), number[number >= 0]
         words, first = numpy.unique(found.words, return_index=True)
         at = torch.from_numpy(words).to(queries.device)
-        places = torch.from_numpy(found.places[first]).to(queries.device)
+        positions = torch.from_numpy(found.positions[first]).to(queries.device)
         chosen = torch.from_numpy(number[first]).to(queries.device)
-        self.queries[at] = queries[places]
+        self.queries[at] = queries[positions]
         self.answers[at] = answers[chosen]
         self.is_held[words] = True
 
@@ -143,7 +143,7 @@ class WordMemory(nn.Module, ReadsWords, Reports):
                 ask = self._ask_again if self._may_reuse else self._ask
                 read, number = ask(queries, found)  # (A, D), (n,)
                 answers = torch.cat([none, read])
-                chosen.flat[found.places] = number + 1
+                chosen.flat[found.positions] = number + 1
             if self.training:
                 self._write(vectors, states, *self.index.claim(found))
         at = torch.from_numpy(chosen).to(states.device)  # (B, L)
@@ -170,10 +170,10 @@ class WordMemory(nn.Module, ReadsWords, Reports):
             for start in range(0, len(bucket.slots), most):
                 part = bucket.pick(slice(start, start + most))
                 answers.append(self._read(queries, part).flatten(0, 1))  # (U Q, D)
-            number = n_answers + numpy.arange(bucket.places.size).reshape(bucket.places.shape)
-            answer_at[bucket.places[bucket.is_query]] = number[bucket.is_query]
-            n_answers += bucket.places.size
-        return torch.cat(answers), answer_at[found.places]
+            number = n_answers + numpy.arange(bucket.positions.size).reshape(bucket.positions.shape)
+            answer_at[bucket.positions[bucket.is_query]] = number[bucket.is_query]
+            n_answers += bucket.positions.size
+        return torch.cat(answers), answer_at[found.positions]
 
     def _ask_again(self, queries: Tensor, found: Found) -> Tuple[Tensor, numpy.ndarray]:
         """As `_ask`, but a word that asks with the same vector as before gets the same answer."""
@@ -194,11 +194,11 @@ class WordMemory(nn.Module, ReadsWords, Reports):
 
     def _read(self, queries: Tensor, bucket: Bucket) -> Tensor:
         """Eq. 12 for all tokens of the words in a bucket.  (U, Q, D)"""
-        places, slots, n_slots = (
+        positions, slots, n_slots = (
             torch.from_numpy(a).to(queries.device)
-            for a in (bucket.places, bucket.slots, bucket.n_slots)
+            for a in (bucket.positions, bucket.slots, bucket.n_slots)
         )
-        asked = F.embedding(places, queries)  # (U, Q, E)
+        asked = F.embedding(positions, queries)  # (U, Q, E)
         keys = F.embedding(slots, self.keys).to(queries.dtype)  # (U, R, E)
         values = F.embedding(slots, self.values).to(queries.dtype)  # (U, R, D)
         counts = torch.arange(slots.shape[1], device=slots.device) < n_slots[:, None]  # (U, R)
@@ -207,11 +207,11 @@ class WordMemory(nn.Module, ReadsWords, Reports):
 
     @torch.no_grad()
     def _write(
-        self, vectors: Tensor, states: Tensor, slots: numpy.ndarray, places: numpy.ndarray
+        self, vectors: Tensor, states: Tensor, slots: numpy.ndarray, positions: numpy.ndarray
     ) -> None:
         self.cache = None
         at = torch.from_numpy(slots).to(states.device)
-        chosen = torch.from_numpy(places).to(states.device)
+        chosen = torch.from_numpy(positions).to(states.device)
         words = vectors.flatten(0, 1)[chosen]
         words = unit(words) if self.similarity == "cosine" else words
         self.keys[at] = words.to(self.keys.dtype)

@@ -20,12 +20,12 @@ QUERIES = 8  # of a word with many slots that are answered together, or in a blo
 class Found:
     """Tokens of a padded batch whose word has slots."""
 
-    places: numpy.ndarray  # (n,) place in the flattened batch
+    positions: numpy.ndarray  # (n,) position in the flattened batch
     words: numpy.ndarray  # (n,) number of the word in the memory
 
     def pick(self, which: numpy.ndarray) -> Found:
         """Those at the given indices or under the given mask."""
-        return Found(self.places[which], self.words[which])
+        return Found(self.positions[which], self.words[which])
 
 
 @dataclass
@@ -34,13 +34,13 @@ class Bucket:
 
     slots: numpy.ndarray  # (U, R) int64
     n_slots: numpy.ndarray  # (U,) how many of them count
-    places: numpy.ndarray  # (U, Q) tokens of each word in the flattened batch
+    positions: numpy.ndarray  # (U, Q) tokens of each word in the flattened batch
     is_query: numpy.ndarray  # (U, Q) bool; the rest is padding
 
     def pick(self, which: slice) -> Bucket:
         """Some of the words."""
         return Bucket(
-            self.slots[which], self.n_slots[which], self.places[which], self.is_query[which]
+            self.slots[which], self.n_slots[which], self.positions[which], self.is_query[which]
         )
 
 
@@ -84,26 +84,26 @@ class MemoryIndex:
     def find(self, keys: numpy.ndarray, lengths: Sequence[int]) -> Found:
         """The tokens of rows of these lengths whose key (B, L) has slots."""
         is_token = numpy.arange(keys.shape[1]) < numpy.asarray(lengths)[:, None]  # (B, L)
-        places = numpy.flatnonzero(is_token)
-        wanted = keys.ravel()[places]
+        positions = numpy.flatnonzero(is_token)
+        wanted = keys.ravel()[positions]
         words = numpy.searchsorted(self.table[WORD], wanted)
         words = numpy.minimum(words, self.table.shape[1] - 1)
         is_here = self.table[WORD][words] == wanted
-        return Found(places[is_here], words[is_here])
+        return Found(positions[is_here], words[is_here])
 
     def claim(self, found: Found) -> Tuple[numpy.ndarray, numpy.ndarray]:
-        """The slots these tokens are written to and the places of the tokens; moves the rings on.
+        """The slots these tokens are written to and the positions of the tokens; advances the rings.
 
         Of a word with more tokens than slots the last ones stay."""
         order = numpy.argsort(found.words, kind="stable")
-        words, places = found.words[order], found.places[order]
+        words, positions = found.words[order], found.positions[order]
         distinct, first, n_tokens = numpy.unique(words, return_index=True, return_counts=True)
         rank = numpy.arange(len(words)) - numpy.repeat(first, n_tokens)
         size = self.table[SIZE][words]
         slots = self.starts[words] + (self.table[WRITES][words] + rank) % size
         self.table[WRITES][distinct] += n_tokens
         last = rank >= numpy.repeat(n_tokens, n_tokens) - size
-        return slots[last], places[last]
+        return slots[last], positions[last]
 
     def plan(
         self,
@@ -114,7 +114,7 @@ class MemoryIndex:
         twice_only: bool = False,
         alone: bool = False,
     ) -> List[Bucket]:
-        """What to read for these tokens; those whose word has nothing to read are left out.
+        """The slots to read for these tokens; tokens whose word has none are left out.
 
         most: Slots read for a word; where it has more, they are cut into so many runs of like
             length and one is taken of each.
@@ -128,7 +128,7 @@ class MemoryIndex:
             readable &= self.table[COUNT] > 1
         found = found.pick(readable[found.words])
         order = numpy.argsort(found.words, kind="stable")
-        places = found.places[order]
+        positions = found.positions[order]
         words = found.words[order]
         words, first, n_tokens = numpy.unique(words, return_index=True, return_counts=True)
         n_read = numpy.minimum(self.filled[words], most)  # (U,)
@@ -157,7 +157,7 @@ class MemoryIndex:
             if alone:
                 padding = 2 ** int(power[members[0]]) - slots.shape[1]
                 slots = numpy.pad(slots, ((0, 0), (0, padding)))
-            buckets.append(Bucket(slots, n_read[members], places[at], is_query))
+            buckets.append(Bucket(slots, n_read[members], positions[at], is_query))
         return buckets
 
 

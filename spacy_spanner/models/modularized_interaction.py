@@ -22,7 +22,7 @@ from .recurrent import BiLSTM
 
 
 class Gate(nn.Module):
-    """How much of some information to let into the tagger, by its own states (equation 3)."""
+    """Gate for information that is added to the states of the tagger (equation 3)."""
 
     def __init__(self, *, guide_width: int, width: int):
         super().__init__()
@@ -173,7 +173,7 @@ class ModularizedInteraction(SpanModule, StartsFromSample):
         return self.tagger.decode(self.fuse(encoded, points), encoded.mask, thresholds)
 
     def fuse(self, encoded: Tokens, points: Optional[Tensor]) -> Tensor:
-        """What the tagger reads, given where the pointer points (B, L, L + 1).  (B, L, D)
+        """The input of the tagger, given the attention of the pointer (B, L, L + 1).  (B, L, D)
 
         Nearly all numbers are multiplied in the fusion, so it sees no padding."""
         if self.fusion is None:

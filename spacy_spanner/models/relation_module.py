@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, Mapping, Optional
 
 from torch import Tensor
@@ -62,10 +63,10 @@ class RelationModule(SpanModule):
         share = self.n_labels if self.sum_labels else 1  # the entity head takes the mean
         return loss + share * self.entities.loss(encoded, gold)
 
+    @abstractmethod
     def link_loss(self, encoded: Tokens, gold: Gold) -> Tensor:
         """A mean over the stretches in which links are looked for, so that joining sentences to rows
         does not change it."""
-        raise NotImplementedError
 
     def decode(self, encoded: Tokens, thresholds: Tensor) -> Decoded:
         """The entities; `link` finds the relations between them."""
@@ -80,9 +81,9 @@ class RelationModule(SpanModule):
             encoded = self.boundaries.refine(encoded)
         return self.find_links(encoded, ends, thresholds)
 
+    @abstractmethod
     def find_links(self, encoded: Tokens, ends: Tensor, thresholds: Tensor) -> Links:
         """As `link`, inside the sentences of `encoded`."""
-        raise NotImplementedError
 
     def cells(self, length: int, max_width: Optional[int] = None) -> int:
         return 0 if self.entities is None else self.entities.cells(length, max_width)

@@ -18,15 +18,10 @@ from ..batch import RowGold, Rows, SpanBatch, SpanPrediction
 from ..errors import Rule, Warnings
 from ..overlaps import RULES
 from ..scorers import score_span_table
-from .base import OUTPUTS, TablePipe, reasons_of
+from .base import TablePipe, reasons_of
 from .gold import TOO_WIDE, DocGold, read_gold, row_gold
-from .outputs import (
-    calibrate,
-    flatten_prediction,
-    write_ents,
-    write_spans,
-)
-from .settings import Setting
+from .outputs import calibrate, flatten_prediction, write_ents, write_spans
+from .settings import OUTPUTS, Setting
 
 SAMPLE_SIZE = 500  # examples a head may look at before training
 
@@ -64,12 +59,8 @@ class SpanTablePipe(TablePipe):
         scorer: Scoring function.
         shared: Settings that all components have, such as `spans_key` and `window`.
         """
-        own: Dict[str, Any] = {
-            "output": output,
-            "threshold": threshold,
-            "overlaps": overlaps,
-        }
-        super().__init__(vocab, model, name, own, **shared)
+        settings: Dict[str, Any] = {"output": output, "threshold": threshold, "overlaps": overlaps}
+        super().__init__(vocab, model, name, settings, **shared)
         self.scorer = scorer
 
     def configure(self, **values: Any) -> None:
@@ -87,7 +78,7 @@ class SpanTablePipe(TablePipe):
 
     @property
     def label_data(self) -> List[str]:
-        """What `spacy init labels` stores and `initialize(labels=)` takes."""
+        """The labels, as `spacy init labels` stores and `initialize(labels=)` takes them."""
         return list(self.labels)
 
     @property

@@ -1,5 +1,5 @@
-"""What is checked when a component is loaded, so that a pipeline that was changed or damaged is
-refused here and not in the middle of a prediction."""
+"""Checks of a component that is loaded: a pipeline that was changed or damaged is refused here and
+not in the middle of a prediction."""
 
 from __future__ import annotations
 
@@ -123,3 +123,14 @@ def check_facts(model: Model, before: Dict[str, Any]) -> None:
             if not fits(model.attrs[fact]):
                 raise ValueError(f"{fact} = {model.attrs[fact]!r} is not possible")
             model.attrs[fact] = before[fact]
+
+
+def check_label_dims(
+    name: str, cfg: Dict[str, Any], model: Model, label_dims: Dict[str, str]
+) -> None:
+    """Refuse lists of labels that the model has another number of outputs for."""
+    for labels, dim in label_dims.items():
+        n_labels, n_out = len(cfg[labels]), model.maybe_get_dim(dim)
+        if n_out not in (None, n_labels):
+            reason = f"there are {n_labels} {labels}, but the model gives {n_out}"
+            raise ValueError(Errors.S124.format(name=name, reason=reason))

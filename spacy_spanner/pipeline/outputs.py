@@ -27,7 +27,7 @@ def calibrate(scores: numpy.ndarray, temperature: float) -> numpy.ndarray:
 
 
 def raw_thresholds(thresholds: numpy.ndarray, temperature: float) -> numpy.ndarray:
-    """What a head's own scores are compared with, from thresholds for calibrated ones: the inverse of
+    """Thresholds for uncalibrated scores, from thresholds for calibrated ones: the inverse of
     `calibrate`. 1, the threshold that lets nothing through, stays 1."""
     return numpy.where(thresholds < 1, calibrate(thresholds, 1 / temperature), thresholds)
 

@@ -8,7 +8,14 @@ from numbers import Integral, Real
 from typing import Any, Dict, List, Type, Union, get_args, get_origin, get_type_hints
 
 from ..errors import Rule
+from .loading import are_labels, is_count, is_number
+from .seen import is_record
 
+OUTPUTS = ("spans", "ents", "both")
+PROBABILITY = "it must be a probability from 0 to 1"
+AT_LEAST_1 = "it must be at least 1, or null"
+BY_LABEL = "it must be a dict from labels to probabilities"
+LABELS = "it must be a list of distinct texts, none of them empty"
 KINDS: Dict[type, Any] = {
     float: (Real, "it must be a number"),
     int: (Integral, "it must be a whole number"),
@@ -38,13 +45,13 @@ def settings_of(pipe: Type) -> Dict[str, Parameter]:
         init = vars(cls).get("__init__")
         if init is None:
             continue
-        own, hints = signature(init).parameters.values(), get_type_hints(init)
-        for parameter in own:
+        parameters, hints = signature(init).parameters.values(), get_type_hints(init)
+        for parameter in parameters:
             if parameter.kind is Parameter.KEYWORD_ONLY:
                 found.setdefault(
                     parameter.name, parameter.replace(annotation=hints[parameter.name])
                 )
-        if not any(parameter.kind is Parameter.VAR_KEYWORD for parameter in own):
+        if not any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters):
             break
     return found
 
@@ -66,3 +73,28 @@ def type_rules(pipe: Type, values: Dict[str, Any]) -> List[Rule]:
 def plain(value: Any) -> Any:
     """A number of numpy as one of Python, which can be stored."""
     return value.item() if hasattr(value, "item") else value
+
+
+def shared_rules(cfg: Dict[str, Any]) -> List[Rule]:
+    """Rules of the settings that all components have."""
+    factor = cfg["width_factor"]
+    return [
+        ("labels", are_labels(cfg["labels"]), LABELS),
+        ("window", is_count(cfg["window"], least=1), "a row needs at least one token"),
+        ("overlap", 0 <= cfg["overlap"] < cfg["window"], "it must be less than `window`"),
+        ("join_training", 0 <= cfg["join_training"] <= 1, "it is a share from 0 to 1"),
+        ("width_factor", factor is None or is_number(factor, least=1), AT_LEAST_1),
+        ("max_cells", is_count(cfg["max_cells"], least=1), "it must be positive"),
+        ("spans_key", cfg["spans_key"] != cfg["ents_key"], "it must differ from `ents_key`"),
+        ("threshold", is_number(cfg["threshold"], least=0, most=1), PROBABILITY),
+        ("temperature", is_number(cfg["temperature"], least=1e-9), "it must be positive"),
+        ("label_thresholds", fits(cfg["label_thresholds"], cfg["labels"]), BY_LABEL),
+        ("seen", is_record(cfg["seen"]), "it must be what training stored there"),
+    ]
+
+
+def fits(thresholds: Any, labels: Any) -> bool:
+    """Whether it is a dict from some of the labels to probabilities."""
+    return isinstance(thresholds, dict) and all(
+        label in labels and is_number(value, least=0, most=1) for label, value in thresholds.items()
+    )

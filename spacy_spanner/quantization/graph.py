@@ -45,10 +45,7 @@ def export(module: HuggingFaceModule, path: Path, *, max_pieces: int) -> None:
     ids = torch.arange(14).reshape(2, 7) + 5
     mask = torch.ones_like(ids)
     mask[1, 5:] = 0
-    rows, pieces = (
-        torch.export.Dim("rows"),
-        torch.export.Dim("pieces", max=max_pieces),
-    )
+    rows, pieces = (torch.export.Dim("rows"), torch.export.Dim("pieces", max=max_pieces))
     before = module.encoder.config._attn_implementation
     module.encoder.set_attn_implementation("eager")
     try:

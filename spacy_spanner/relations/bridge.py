@@ -14,18 +14,17 @@ from torch import Tensor
 
 from ..batch import START, RelationPrediction, SpanBatch
 from ..bridge import (
-    gather,
     init,
     line_vectors,
     resize_output,
     shim_of,
-    take_rows,
     to_documents,
     train_rows,
 )
 from ..contract import Decoded, Facts, SpanModule, Tokens
 from ..forking import forks_wait
 from ..grouping import group_rows
+from ..row_tensors import gather, take_rows
 from ..shim import ModuleShim
 
 RelationModel = Model[SpanBatch, Any]

@@ -25,7 +25,7 @@ Result = Dict[str, Any]  # "entities" and "relations", or "error"
 
 @dataclass(frozen=True)
 class Limits:
-    """What is refused beyond.
+    """Limits beyond which requests are refused.
 
     wait: Seconds that a text waits for others, at most.
     read: Seconds that a client may take to send its request.
@@ -82,15 +82,15 @@ class Batcher:
         if len(self.waiting) + len(texts) > self.limits.queue:
             raise QueueFull
         loop, now = asyncio.get_running_loop(), time.monotonic()
-        own = [Waiting(text, loop.create_future(), now) for text in texts]
-        self.waiting.extend(own)
-        self.metrics.texts.inc(len(own))
+        items = [Waiting(text, loop.create_future(), now) for text in texts]
+        self.waiting.extend(items)
+        self.metrics.texts.inc(len(items))
         self.metrics.waiting.set(len(self.waiting))
         self.has_work.set()
         try:
-            return await asyncio.gather(*(item.result for item in own))
+            return await asyncio.gather(*(item.result for item in items))
         finally:
-            for item in own:
+            for item in items:
                 item.result.cancel()  # the client has hung up; nothing where there is a result
 
     async def run(self) -> None:
@@ -133,15 +133,15 @@ class Batcher:
             with self.annotator.zone():
                 records = [InputRecord(number, text) for number, text in enumerate(texts)]
                 found = self.annotator(records)
-                self.metrics.words.inc(sum(len(own.doc) for own in found if own.doc is not None))
+                self.metrics.words.inc(sum(len(r.doc) for r in found if r.doc is not None))
                 results: List[Result] = [
-                    {"error": own.reason}
-                    if own.doc is None
+                    {"error": result.reason}
+                    if result.doc is None
                     else {
-                        "entities": entity_rows(own.doc, ents_keys=self.ents_keys),
-                        "relations": relation_rows(own.doc),
+                        "entities": entity_rows(result.doc, ents_keys=self.ents_keys),
+                        "relations": relation_rows(result.doc),
                     }
-                    for own in found
+                    for result in found
                 ]
                 del found  # before the zone ends
         except Exception as error:

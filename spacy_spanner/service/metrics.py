@@ -1,4 +1,4 @@
-"""What Prometheus reads."""
+"""Metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        own: Dict[str, Any] = {"namespace": PREFIX, "registry": self.registry}
-        self.requests = Counter("requests", "Requests by status", ["status"], **own)
-        self.latency = Histogram("request_seconds", "Time of a request", buckets=SECONDS, **own)
-        self.texts = Counter("texts", "Texts that were accepted", **own)
-        self.words = Counter("words", "Words that were annotated", **own)
-        self.batches = Histogram("batch_texts", "Texts of a batch", buckets=TEXTS, **own)
-        self.seconds_of_model = Counter("model_seconds", "Time that the pipeline worked", **own)
-        self.waiting = Gauge("waiting_texts", "Texts that wait for the pipeline", **own)
+        options: Dict[str, Any] = {"namespace": PREFIX, "registry": self.registry}
+        self.requests = Counter("requests", "Requests by status", ["status"], **options)
+        self.latency = Histogram("request_seconds", "Time of a request", buckets=SECONDS, **options)
+        self.texts = Counter("texts", "Texts that were accepted", **options)
+        self.words = Counter("words", "Words that were annotated", **options)
+        self.batches = Histogram("batch_texts", "Texts of a batch", buckets=TEXTS, **options)
+        self.seconds_of_model = Counter("model_seconds", "Time that the pipeline worked", **options)
+        self.waiting = Gauge("waiting_texts", "Texts that wait for the pipeline", **options)
 
     def text(self) -> bytes:
         return generate_latest(self.registry)

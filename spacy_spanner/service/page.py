@@ -28,7 +28,7 @@ def page(name: str, limits: Limits, text: str = "", result: Optional[Result] = N
 
 def marked_text(text: str, result: Result) -> MarkedDoc:
     """Entities that are in several sources are shown once."""
-    spans = {(own["start"], own["end"], own["label"]): own["score"] for own in result["entities"]}
+    spans = {(row["start"], row["end"], row["label"]): row["score"] for row in result["entities"]}
     return MarkedDoc(text, mark_spans(spans, None), "", False, mark_links(result))
 
 
@@ -37,6 +37,6 @@ def mark_links(result: Result) -> List[RelationMark]:
         return end["start"], end["end"], end["label"]
 
     return [
-        RelationMark(key(own["head"]), key(own["tail"]), own["label"], PLAIN, own["score"])
-        for own in result["relations"]
+        RelationMark(key(row["head"]), key(row["tail"]), row["label"], PLAIN, row["score"])
+        for row in result["relations"]
     ]

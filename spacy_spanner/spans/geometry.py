@@ -35,7 +35,7 @@ def crosses(start: Tensor, end: Tensor, other_start: Tensor, other_end: Tensor) 
 
 
 def encode_offsets(start: Tensor, end: Tensor, gold_start: Tensor, gold_end: Tensor) -> Tensor:
-    """How far each boundary has to move to reach the gold span.  (..., 2)"""
+    """Offsets from each boundary to that of the gold span.  (..., 2)"""
     return torch.stack([gold_start - start, gold_end - end], dim=-1)
 
 

@@ -16,7 +16,7 @@ from .bands import all_known, band_mask
 
 @dataclass
 class GoldCells:
-    """Where the gold is in a table (B, C, L, X)."""
+    """The cells of the gold spans in a table (B, C, L, X)."""
 
     row: Tensor  # (N,)
     label: Tensor  # (N,)

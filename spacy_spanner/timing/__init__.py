@@ -1,1 +1,1 @@
-"""How fast pipelines are on this machine: throughput, latency, memory and start-up."""
+"""Measurements of pipelines on this machine: throughput, latency, memory and start-up."""

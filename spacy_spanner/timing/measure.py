@@ -29,16 +29,16 @@ def measure(
     with TemporaryDirectory() as folder, ExitStack() as stack:
         file = Path(folder) / "texts.json"
         file.write_text(json.dumps(texts), encoding="utf-8")
-        workers = [stack.enter_context(Worker(own, file, threads)) for own in pipelines]
+        workers = [stack.enter_context(Worker(pipeline, file, threads)) for pipeline in pipelines]
         for worker in workers:
             worker.run()  # warms up
         results: List[List[Measured]] = [[] for _ in workers]
         for _ in range(rounds):
-            for worker, own in zip(workers, results):
-                own.append(worker.run())
+            for worker, runs in zip(workers, results):
+                runs.append(worker.run())
         return [
-            summary(name, worker.start, own)
-            for name, worker, own in zip(pipelines, workers, results, strict=True)
+            summary(name, worker.start, runs)
+            for name, worker, runs in zip(pipelines, workers, results, strict=True)
         ]
 
 

@@ -148,7 +148,7 @@ def only_before(nlp: Language, name: str) -> Iterator[None]:
 def settings_for(pipe: TablePipe, setting: ThresholdSetting, prefix: str = "") -> Dict[str, Any]:
     """The settings of a component, with the prefix of those of spans or of relations."""
     labels = pipe.cfg[f"{prefix}labels"]
-    own = {
+    by_label = {
         label: round(float(value), DIGITS)
         for label, value in zip(labels, setting.thresholds, strict=True)
         if abs(value - setting.threshold) > 1e-7
@@ -156,7 +156,7 @@ def settings_for(pipe: TablePipe, setting: ThresholdSetting, prefix: str = "") -
     values = {
         "threshold": setting.threshold,
         "temperature": setting.temperature,
-        "label_thresholds": own,
+        "label_thresholds": by_label,
     }
     return {prefix + key: value for key, value in values.items()}
 

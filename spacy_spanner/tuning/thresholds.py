@@ -18,7 +18,7 @@ from ..pipeline.outputs import calibrate, flat_choice, raw_thresholds
 from .temperature import fit_temperature
 
 GAP = 1e-6  # no threshold is put between scores that are closer
-# Where flat entities have to be chosen anew for each threshold that is tried:
+# Where flat entities have to be chosen again for each threshold:
 N_CUTS = 48  # thresholds of all labels together
 N_LABEL_CUTS = 16  # thresholds of one label, in each round over the labels
 ROUNDS = 2
@@ -146,9 +146,9 @@ def label_thresholds(
     numbers = [i for i, count in enumerate(candidates.gold_counts) if count >= min_gold]
     cuts = {}
     for i in numbers:
-        own = candidates.labels == i
-        scores = candidates.prediction.scores[own]
-        cuts[i] = make_cuts(scores, candidates.correct[own], candidates.floor, extra=start[i])
+        is_label = candidates.labels == i
+        scores = candidates.prediction.scores[is_label]
+        cuts[i] = make_cuts(scores, candidates.correct[is_label], candidates.floor, extra=start[i])
     if candidates.rule is None:
         return exact_labels(candidates, start, cuts)
     return climb_labels(candidates, start, cuts)
@@ -164,8 +164,8 @@ def exact_labels(
     best = candidates.counts(result[:-1]).f_score
     while True:
         tried = result.copy()
-        for i, own in cuts.items():
-            tried[i] = own.thresholds[(2 * own.correct - best * own.above).argmax()]
+        for i, cut in cuts.items():
+            tried[i] = cut.thresholds[(2 * cut.correct - best * cut.above).argmax()]
         f_score = candidates.counts(tried[:-1]).f_score
         if f_score <= best:
             return result
@@ -180,8 +180,8 @@ def climb_labels(
     best = candidates.counts(result[:-1]).f_score
     for _ in range(ROUNDS):
         before = best
-        for i, own in cuts.items():
-            for threshold in thin(own, N_LABEL_CUTS):
+        for i, cut in cuts.items():
+            for threshold in thin(cut, N_LABEL_CUTS):
                 tried = result.copy()
                 tried[i] = threshold
                 f_score = candidates.counts(tried[:-1]).f_score

@@ -115,7 +115,7 @@ def test_analyze_ents_and_missing_gold(tmp_path, files):
     code, text = run(
         "analyze", files["pred"], files["gold"], "--spans-key", "no", "--output", "spans"
     )
-    assert code == 1 and "Keys that are there: sc" in text
+    assert code == 1 and "Existing keys: sc" in text
     assert run("analyze", tmp_path / "no_model", files["gold"])[0] == 1
 
 

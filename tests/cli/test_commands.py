@@ -146,7 +146,7 @@ def test_check_warns_of_longer_texts(tmp_path, files):
 
 def test_check_without_gold_names_the_keys(files):
     code, text = run("check", files[0], "--spans-key", "other")
-    assert code == 1 and "Keys that are there: sc" in text
+    assert code == 1 and "Existing keys: sc" in text
     code, text = run("check", files[0], "--output", "ents")
     assert code == 1 and "no entities" in text
 

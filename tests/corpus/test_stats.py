@@ -99,8 +99,12 @@ def test_ents_as_gold():
     "docs, settings, why",
     [
         ([], {}, "no documents"),
-        ([make_doc("a", key="other", ents=[(0, 1, "E")])], {}, "are there: other.*--output ents"),
-        ([make_doc("a", key=None)], {}, "Keys that are there: none"),
+        (
+            [make_doc("a", key="other", ents=[(0, 1, "E")])],
+            {},
+            "Existing keys: other.*--output ents",
+        ),
+        ([make_doc("a", key=None)], {}, "Existing keys: none"),
         ([make_doc("a", key="x")], {"output": "ents"}, "no entities.*span groups \\(x\\)"),
         ([make_doc("a", key=None)], {"output": "ents"}, "no entities"),
     ],

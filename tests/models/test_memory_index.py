@@ -44,5 +44,5 @@ def test_index_finds_all_words(tokens):
     found = index.find(keys, [len(tokens), len(tokens) // 2])
     expected = [p for p, w in enumerate(tokens) if w in words]
     expected += [p + len(tokens) for p in expected if p < len(tokens) // 2]
-    assert found.places.tolist() == expected
-    assert (index.table[0][found.words] == keys.ravel()[found.places]).all()
+    assert found.positions.tolist() == expected
+    assert (index.table[0][found.words] == keys.ravel()[found.positions]).all()

@@ -5,7 +5,8 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from spacy_spanner.models.recurrent import BiLSTM, make_lstm, take_tokens
+from spacy_spanner.models.recurrent import BiLSTM, make_lstm
+from spacy_spanner.spans.reversal import take_tokens
 
 WIDTH, HIDDEN = 4, 3
 

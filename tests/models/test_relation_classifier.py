@@ -14,7 +14,7 @@ from spacy_spanner.models.relation_classifier import (
 )
 
 from ..rows import make_tokens, with_sentences
-from .test_relation_pointer import (
+from .relation_pointer_cases import (
     LENGTHS,
     RELATIONS,
     SPANS,

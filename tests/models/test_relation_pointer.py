@@ -3,57 +3,29 @@
 import math
 from itertools import product
 
-import numpy
 import pytest
 import torch
 
 from spacy_spanner.contract import Gold, Tokens
-from spacy_spanner.models.relation_pointer import RelationPointer, build_relation_pointer
+from spacy_spanner.models.relation_pointer import build_relation_pointer
 
-from ..rows import make_gold, make_tokens, one_row, table, with_sentences
-
-D, C, R, HEAD = 6, 3, 2, 4
-LENGTHS = [5, 3, 1, 4]
-SPANS = [(0, 0, 5, 1), (0, 1, 3, 1), (0, 1, 3, 2), (0, 1, 2, 0), (1, 0, 1, 0), (3, 2, 4, 2)]
-# Row, head start, head end, tail start, tail end, label. Two begin at the same pair of tokens, two end
-# at one, one span is related to itself, and one is related in both directions.
-RELATIONS = [
-    (0, 0, 5, 1, 3, 1),
-    (0, 0, 5, 1, 2, 1),
-    (0, 1, 3, 0, 5, 1),
-    (0, 1, 2, 1, 3, 0),
-    (1, 0, 1, 0, 1, 0),
-    (3, 0, 4, 2, 4, 1),
-    (3, 1, 4, 3, 4, 1),
-]
-THRESHOLDS = torch.tensor([0.3, 0.2])
-
-
-def make(*, n_labels=C, dtype=torch.float32, **options):
-    torch.manual_seed(1)
-    module = RelationPointer(width=D, n_labels=n_labels, n_relations=R, head_size=HEAD, **options)
-    for parameter in module.parameters():
-        torch.nn.init.normal_(parameter, std=0.5)
-    return module.to(dtype)
-
-
-def make_relation_gold(relations=RELATIONS, spans=SPANS, known=None):
-    gold = make_gold(spans, known=known)
-    gold.relations = torch.tensor(relations, dtype=torch.int64).reshape(-1, 6)
-    ends = {(*r[:3], -1) for r in relations} | {(r[0], *r[3:5], -1) for r in relations}
-    ends = sorted({tuple(span) for span in spans} | ends)
-    gold.linked = known
-    gold.ends = numpy.array(ends, dtype="int64").reshape(-1, 4)
-    return gold
-
-
-def slow_link(scorer, x, label, i, j):
-    """The logit of one pair of tokens: a product of projections without positions, and a term of the
-    label for each of the two."""
-    first, second = scorer.project(x[i]), scorer.project(x[j])
-    types_first, types_second = scorer.types(first), scorer.types(second)
-    dot = sum(a * b for a, b in zip(first[:HEAD].tolist(), second[HEAD:].tolist()))
-    return dot / math.sqrt(HEAD) + (types_first[label].item() + types_second[R + label].item()) / 2
+from ..rows import make_tokens, one_row, table
+from .relation_pointer_cases import (
+    HEAD,
+    LENGTHS,
+    RELATIONS,
+    SPANS,
+    THRESHOLDS,
+    C,
+    D,
+    R,
+    all_spans,
+    make,
+    make_relation_gold,
+    slow_link,
+    slow_loss,
+    triples,
+)
 
 
 @pytest.mark.parametrize("name", ["starts", "ends"])
@@ -80,17 +52,6 @@ def slow_triples(module, tokens, spans, thresholds):
             if score > thresholds[label]:
                 found.append((row, *head, *tail, label, score))
     return sorted(found)
-
-
-def triples(links):
-    rows = zip(links.relations.tolist(), links.scores.tolist(), strict=True)
-    return sorted((*relation, score) for relation, score in rows)
-
-
-def all_spans(lengths):
-    return [
-        (row, i, j) for row, n in enumerate(lengths) for i in range(n) for j in range(i + 1, n + 1)
-    ]
 
 
 @pytest.mark.parametrize(
@@ -173,22 +134,6 @@ def test_batch_equals_single_rows():
     assert [t[4] for t in found] == pytest.approx([t[4] for t in sorted(entities)], abs=1e-4)
 
 
-def slow_loss(logits, cells, gold, *, sum_labels):
-    """`gold` is a set of (row, label, i, j)."""
-    total = 0.0
-    rows, labels = logits.shape[:2]
-    for row, label in product(range(rows), range(labels)):
-        negative = positive = 1.0
-        for i, j in cells[row].nonzero().tolist():
-            score = logits[row, label, i, j].item()
-            if (row, label, i, j) in gold:
-                positive += math.exp(-score)
-            else:
-                negative += math.exp(score)
-        total += math.log(negative) + math.log(positive)
-    return total / (rows if sum_labels else rows * labels)
-
-
 @pytest.mark.parametrize("n_labels", [0, C])
 @pytest.mark.parametrize("sum_labels", [True, False])
 def test_loss_is_the_sum_of_three(n_labels, sum_labels):
@@ -206,76 +151,6 @@ def test_loss_is_the_sum_of_three(n_labels, sum_labels):
         expected += slow_loss(logits, upper, cells, sum_labels=sum_labels)
     got = module(tokens, make_relation_gold(spans=SPANS if n_labels else []))
     assert got.item() == pytest.approx(expected, abs=1e-4)
-
-
-SENTENCES = {0: [0, 0, 1, 2, 2], 3: [0, 0, 0, 1]}  # of the tokens of rows that have several
-
-
-def sentences_alone():
-    """The same tokens with a row for each sentence, and where each of these was."""
-    tokens = make_tokens(LENGTHS, D)
-    places = []
-    for row, length in enumerate(LENGTHS):
-        numbers = SENTENCES.get(row, [0] * length)
-        for number in sorted(set(numbers)):
-            inside = [i for i in range(length) if numbers[i] == number]
-            places.append((row, inside[0], inside[-1] + 1))
-    lengths = [end - start for _, start, end in places]
-    alone = make_tokens(lengths, D)
-    for i, (row, start, end) in enumerate(places):
-        alone.x[i, : end - start] = tokens.x[row, start:end]
-    return with_sentences(tokens, [(0, 2), (0, 3), (3, 3)]), alone, places
-
-
-@pytest.mark.parametrize("known", [None, torch.ones((4, 5), dtype=torch.bool)])
-def test_loss_of_links_does_not_depend_on_how_sentences_are_joined(known):
-    inside, alone, places = sentences_alone()
-    module = make(n_labels=0)
-    apart, kept = [], []
-    if known is not None:
-        known[0, 4] = known[3, 1] = False
-    for number, (row, start, end) in enumerate(places):
-        for relation in RELATIONS:
-            if relation[0] == row and start <= min(relation[1:5]) and max(relation[1:5]) <= end:
-                apart.append((number, *(p - start for p in relation[1:5]), relation[5]))
-                kept.append(relation)
-    assert 0 < len(kept) < len(RELATIONS)
-    known_alone = None
-    if known is not None:
-        known_alone = torch.ones(tuple(alone.mask.shape), dtype=torch.bool)
-        for number, (row, start, end) in enumerate(places):
-            known_alone[number, : end - start] = known[row, start:end]
-    expected = module(alone, make_relation_gold(apart, [], known_alone))
-    got = module(inside, make_relation_gold(kept, [], known))
-    assert got.item() == pytest.approx(expected.item(), abs=1e-5)
-
-
-def test_a_link_across_sentences_counts_only_for_the_ends_that_share_one():
-    inside, _, _ = sentences_alone()
-    module = make(n_labels=0)
-    nothing = module(inside, make_relation_gold([], []))
-    across = module(inside, make_relation_gold([(0, 0, 1, 3, 4, 1)], []))
-    assert across.item() == pytest.approx(nothing.item(), abs=1e-6)
-    starts = module(inside, make_relation_gold([(0, 0, 2, 1, 5, 1)], []))
-    assert starts.item() != pytest.approx(nothing.item(), abs=1e-3)
-
-
-def test_links_are_found_inside_sentences():
-    inside, alone, places = sentences_alone()
-    module = make().eval()
-    spans = torch.tensor(all_spans(LENGTHS))
-    expected = []
-    for relation, score in zip(*vars(module.link(alone, own_spans(places), THRESHOLDS)).values()):
-        number, *ends, label = relation.tolist()
-        row, start, _ = places[number]
-        expected.append((row, *(p + start for p in ends), label, score.item()))
-    got = triples(module.link(inside, spans, THRESHOLDS))
-    assert [t[:6] for t in got] == [t[:6] for t in sorted(expected)] and got
-    assert [t[6] for t in got] == pytest.approx([t[6] for t in sorted(expected)], abs=1e-5)
-
-
-def own_spans(places):
-    return torch.tensor(all_spans([end - start for _, start, end in places]))
 
 
 def test_unknown_tokens_are_no_negatives():

@@ -14,10 +14,7 @@ REPRESENTATIONS = ["boundary", "pooling", "hybrid"]
 LENGTHS = [6, 1, 4]
 WIDTH, N_LABELS, MAX_WIDTH = 5, 2, 3
 # The first is wider than the band but not than two of them, the third has two labels.
-GOLD = Gold(
-    torch.tensor([[0, 0, 5, 1], [2, 1, 3, 0], [0, 4, 5, 0], [0, 4, 5, 1]]),
-    n_outer=2,
-)
+GOLD = Gold(torch.tensor([[0, 0, 5, 1], [2, 1, 3, 0], [0, 4, 5, 0], [0, 4, 5, 1]]), n_outer=2)
 
 
 def make_head(**options) -> SpanNER:
@@ -39,14 +36,16 @@ def all_spans(lengths=LENGTHS, max_width=MAX_WIDTH) -> list:
     ]
 
 
-def plain_logits(head: SpanNER, tokens: Tokens, row: int, start: int, end: int) -> torch.Tensor:
+def plain_logits(
+    head: SpanNER, tokens: Tokens, row: int, start: int, end: int, context: slice = slice(None)
+) -> torch.Tensor:
     """The equation of the paper: one linear layer over one long vector."""
     words = tokens.x[row, : tokens.lengths[row]]
     vectors = {
         "start": words[start],
         "end": words[end - 1],
         "pool": words[start:end].max(0).values,
-        "context": words.max(0).values,
+        "context": words[context].max(0).values,
         "length": head.lengths.weight[min(end - start, 100) - 1],
     }
     return head.classify(torch.cat([vectors[part] for part in head.parts]))
@@ -58,18 +57,9 @@ def test_context_is_that_of_the_sentence():
     logits = head.band_logits(head.project(with_sentences(tokens, [(0, 2), (0, 5), (2, 3)])))
     bounds = {0: [0, 2, 5, 6], 1: [0, 1], 2: [0, 3, 4]}
     for row, start, end in all_spans():
-        words = tokens.x[row, : tokens.lengths[row]]
         first = max(b for b in bounds[row] if b <= start)
         last = min(b for b in bounds[row] if b > start)
-        pooled = words[first:last].max(0).values
-        vectors = {
-            "start": words[start],
-            "end": words[end - 1],
-            "pool": words[start:end].max(0).values,
-            "context": pooled,
-            "length": head.lengths.weight[end - start - 1],
-        }
-        expected = head.classify(torch.cat([vectors[part] for part in head.parts]))
+        expected = plain_logits(head, tokens, row, start, end, slice(first, last))
         torch.testing.assert_close(logits[row, start, end - start - 1], expected)
 
 
@@ -285,15 +275,8 @@ def test_cells():
 
 
 def test_build():
-    model = build_span_ner(
-        None,
-        max_width=6,
-        representation="pooling",
-        max_negatives=7,
-        length_width=3,
-        dropout=0.3,
-        learn_rate_scale=2.0,
-    )
+    options = {"max_width": 6, "max_negatives": 7, "length_width": 3, "dropout": 0.3}
+    model = build_span_ner(None, representation="pooling", learn_rate_scale=2.0, **options)
     head = model.shims[0].build(width=4, n_labels=3)
     assert head.classify.weight.shape == (4, 4 + 4 + 3)
     assert (head.max_width, head.max_negatives) == (6, 7)

@@ -168,7 +168,7 @@ def test_warning_tells_numbers_once():
 
 def test_no_gold_under_the_key_names_the_keys_that_are_there():
     nlp = make_nlp("global_pointer", spans_key="wrong")
-    with pytest.raises(ValueError, match=r"S001.*'wrong'.*Keys that are there: 'sc'"):
+    with pytest.raises(ValueError, match=r"S001.*'wrong'.*Existing keys: 'sc'"):
         nlp.initialize(lambda: make_examples(nlp, spans_key="sc"))
     nlp = make_nlp("global_pointer", output="ents")
     blank = [Example(nlp.make_doc(t), nlp.make_doc(t)) for t in TEXTS]

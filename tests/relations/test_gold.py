@@ -11,9 +11,9 @@ from spacy.training import Example
 from thinc.api import Adam
 
 from spacy_spanner.batch import Rows
-from spacy_spanner.bridge import gather, gather_gold
 from spacy_spanner.relations import Relation, register_extensions
 from spacy_spanner.relations.gold import Lost, RelationGold, row_relations
+from spacy_spanner.row_tensors import gather, gather_gold
 from spacy_spanner.training_config import complete, join_config
 
 from ..systems import TOK2VEC

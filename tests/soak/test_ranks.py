@@ -9,12 +9,13 @@ import pytest
 import spacy
 
 from ..distributed.small import descendants, start
-from ..distributed.test_training import TORCHRUN, config  # noqa: F401
+from ..distributed.small_training import TORCHRUN, write_config
 
 pytestmark = pytest.mark.soak
 
 
-def test_ranks__killed_in_training(soak, config, tmp_path):  # noqa: F811
+def test_ranks__killed_in_training(soak, tmp_path):
+    config = write_config(tmp_path)
     generator = random.Random(time.time_ns())
     for number in soak.rounds():
         out = tmp_path / str(number)

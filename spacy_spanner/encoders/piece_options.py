@@ -1,0 +1,55 @@
+"""Options that all encoders over pieces have, declared once."""
+
+from __future__ import annotations
+
+from functools import partial
+from inspect import Parameter, signature
+from typing import Any, Callable, Dict, Literal, Optional, TypeVar, get_type_hints
+
+from .pieces import Windows
+from .torch_layer import check_option
+
+Build = TypeVar("Build", bound=Callable[..., Any])
+check = partial(check_option, "HuggingFaceEncoder")
+
+
+def piece_options(
+    *,
+    window: Optional[int] = 128,
+    stride: int = 96,
+    split: Literal["strided", "sentences"] = "strided",
+    context: int = 0,
+    overlap: Literal["best", "spacy-transformers"] = "best",
+    pooling: Literal["first", "mean", "max"] = "mean",
+    max_batch_tokens: Optional[int] = None,
+) -> Dict[str, Any]:
+    """The same as options of `make_module`, checked; docs/encoders.md explains them."""
+    check("window", window, window is None or window > 0, "it must be positive, or null")
+    fits = stride > 0 and (window is None or stride <= window)
+    check("stride", stride, fits, "it must be positive and not larger than `window`")
+    fits = context == 0 or (context > 0 and split == "sentences")
+    check("context", context, fits, 'it must not be negative, and needs split = "sentences"')
+    fits = max_batch_tokens is None or max_batch_tokens > 0
+    check("max_batch_tokens", max_batch_tokens, fits, "it must be positive, or null")
+    windows = Windows(window, stride, split, context)
+    return {
+        "windows": windows,
+        "overlap": overlap,
+        "pooling": pooling,
+        "max_batch_tokens": max_batch_tokens,
+    }
+
+
+def with_piece_options(build: Build) -> Build:
+    """`build` with the parameters of `piece_options` in place of its `**pieces`: spaCy reads the
+    signature to fill in defaults and to refuse wrong names and types."""
+    named = [p for p in signature(build).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+    shared = signature(piece_options).parameters.values()
+    hints = {**get_type_hints(piece_options), **get_type_hints(build)}
+    hints.pop("pieces")
+    parameters = [p.replace(annotation=hints[p.name]) for p in [*named, *shared]]
+    vars(build)["__signature__"] = signature(build).replace(
+        parameters=parameters, return_annotation=hints["return"]
+    )
+    build.__annotations__ = hints
+    return build
