@@ -85,7 +85,7 @@ ALLOWED = {
     "pipeline": {"batch", "errors", "overlaps", "scorers", "span_scores", "words"},
     "relations": {
         *{"batch", "bridge", "contract", "errors", "forking", "grouping", "pipeline", "scorers"},
-        *{"shim", "span_scores"},
+        *{"row_tensors", "shim", "span_scores"},
     },
     "corpus": {"errors", "overlaps", "pipeline", "relations", "span_scores", "training_config"},
     "training_config": {"errors"},
