@@ -19,7 +19,6 @@ from .configured import ConfiguredPipe
 from .gold import span_keys
 from .rows import cut_rows
 from .seen import NOTHING, REACH, SPAN, UNKNOWN, learn_from, limit, row_sizes
-from .settings import BY_LABEL, LABELS, OUTPUTS, PROBABILITY, fits  # noqa: F401  for subclasses
 
 
 class TablePipe(ConfiguredPipe, ABC):
