@@ -42,7 +42,9 @@ class Dataset:
 
 
 DATASETS: Dict[str, Dataset] = {
-    "demo": Dataset("en", True, {"hash": Budget(600, 100, batch_words=200), "lstm": Budget(800, 50)}),
+    "demo": Dataset(
+        "en", True, {"hash": Budget(600, 100, batch_words=200), "lstm": Budget(800, 50)}
+    ),
     "conll04": Dataset(
         "en",
         False,

@@ -202,6 +202,14 @@ def test_every_setting_has_a_meaning(generators):
     assert [name for name, meaning in rows if not meaning.strip()] == []
 
 
+def test_every_option_of_an_architecture_has_a_meaning(generators):
+    text = generators["architectures"]()
+    rows = re.findall(r"^\| `(\w+)` \| .* \| .* \| (.*) \|$", text, flags=re.M)
+    assert len(rows) > 100
+    assert [name for name, meaning in rows if not meaning.strip()] == []
+    assert not re.search(r"^ +\w+: ", text, flags=re.M)  # options are in the tables alone
+
+
 def test_every_message_says_what_to_do(generators):
     from scripts.site.advice import ADVICE
     from scripts.site.messages import messages, split_message

@@ -64,11 +64,11 @@ def architecture_section(name: str, build: Any) -> str:
     body = re.sub(r", and$", ".", body)  # before a list of options
     page = page_of(name)
     if page is not None:
-        meanings = {**page_meanings(page), **meanings}
+        meanings = {**page_meanings(page, name.split(".")[1]), **meanings}
         body += f"\n\nExplained in {link_to(page)}."
     hints = resolved_hints(build)
     rows = []
-    for own in parameters.values():
+    for own in (p for p in parameters.values() if p.name not in getattr(build, "removed", ())):
         repeated = own.kind is inspect.Parameter.VAR_POSITIONAL
         rows.append(
             [
@@ -83,11 +83,20 @@ def architecture_section(name: str, build: Any) -> str:
     return "\n\n".join([f"### {title}", block, body, table(HEAD, rows)])
 
 
-def page_meanings(page: Path) -> Dict[str, str]:
-    """Meanings from the option tables of a page, where they agree; for doc-strings that are silent."""
+def page_meanings(page: Path, title: str) -> Dict[str, str]:
+    """Meanings from the option tables of a page, for doc-strings that are silent: those under the
+    heading of the architecture, and otherwise those on which all tables of the page agree."""
+    text = page.read_text(encoding="utf8")
+    own_section = re.search(rf"^#+ {title}$(.*?)(?=^#)", text, flags=re.M | re.S)
+    own = table_meanings(own_section[1]) if own_section else {}
+    return {**table_meanings(text), **own}
+
+
+def table_meanings(text: str) -> Dict[str, str]:
+    """Meanings from option tables, where they agree."""
     found: Dict[str, Set[str]] = {}
-    for line in page.read_text(encoding="utf8").splitlines():
-        cells = [cell.strip() for cell in line.strip("| ").split(" | ")]
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("| ").split("|")]
         if line.startswith("| `") and len(cells) > 2:
             for name in re.findall(r"`(\w+)`", cells[0]):
                 found.setdefault(name, set()).add(cells[-1])

@@ -247,7 +247,9 @@ def build_char_cnn(
 ) -> Model[List[Doc], List[Floats2d]]:
     """Vectors of width `filters`: one convolution over the characters of each word and the maximum.
 
-    kernel: Characters that a filter sees at once; odd. The other options are those of CharBiLSTM.
+    kernel: Characters that a filter sees at once; odd.
+    dropout: On the character embeddings.
+    The other options are those of CharBiLSTM.
     """
     check_option("CharCNN", "kernel", kernel, kernel % 2 == 1, "it must be odd")
     return char_layer(
@@ -279,6 +281,7 @@ def build_int_net(
     filters: Filters of each kernel width in the later layers, and of the narrow layers.
     kernels: Characters that filters see at once; odd.
     layers: The first convolution and two layers for each block; odd.
+    dropout: On the character embeddings.
     The other options are those of CharBiLSTM.
     """
     odd = bool(kernels) and all(kernel % 2 == 1 for kernel in kernels)

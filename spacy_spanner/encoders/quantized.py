@@ -92,7 +92,10 @@ def init(model: Encoder, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
 
 @with_piece_options
 def build_quantized_encoder(*, width: int, **pieces: Any) -> Model[List[Doc], List[Floats2d]]:
-    """A transformer with int8 weights, as `spacy spanner quantize` makes it."""
+    """A transformer with int8 weights, as `spacy spanner quantize` makes it.
+
+    width: Of its vectors.
+    """
     if find_spec("onnxruntime") is None:
         raise ImportError(Errors.S212)
     shim = ModuleShim(partial(make_module, **piece_options(**pieces)))

@@ -7,7 +7,7 @@ in the defaults of a config block and refuses wrong names and types before anyth
 from __future__ import annotations
 
 from functools import partial
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, Signature, cleandoc, signature
 from typing import Any, Callable, Dict, List, Optional, Tuple, Type, get_type_hints
 
 from spacy.tokens import Doc
@@ -78,7 +78,8 @@ def architecture(
     make.__annotations__ = {**hints, "return": Model}
     make.__name__ = make.__qualname__ = f"build_{module.__name__}"
     make.__module__ = module.__module__
-    make.__doc__ = f"{module.__doc__}\n{module.__init__.__doc__ or ''}{SHARED_DOC}"
+    texts = (module.__doc__, module.__init__.__doc__, SHARED_DOC)
+    make.__doc__ = "\n\n".join(cleandoc(text) for text in texts if text)
     vars(make).update(__signature__=parameters, module=module, removed=removed)
     return make
 
