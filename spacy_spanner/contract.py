@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from inspect import signature
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import numpy
 import torch
@@ -200,6 +200,23 @@ class ReadsWords:
     def learn_words(self, words: numpy.ndarray, counts: numpy.ndarray) -> None:
         """Take the words of the training data (K,) and how often each occurs (K,), once before
         training."""
+        raise NotImplementedError
+
+
+class JudgesSpans:
+    """A head that knows how probable any spans are."""
+
+    def span_scores(self, encoded: Tokens, spans: Tensor) -> Tensor:
+        """The probability of each span (N, 4).  (N,)"""
+        raise NotImplementedError
+
+
+class ProposesSpans:
+    """A head that scores all spans up to a width, and can tell of more than it finds."""
+
+    def candidates(self, encoded: Tokens, least: Tensor) -> Tuple[Tensor, Tensor]:
+        """All spans (N, 4) whose log-odds are over those given for their label (C,), also where
+        another label is more probable, and their log-odds (N,)."""
         raise NotImplementedError
 
 
