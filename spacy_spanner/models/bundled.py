@@ -56,7 +56,7 @@ class BundledNER(SpanModule, StartsFromSample):
         span: Optional[Model] = None,
         alpha: float = 0.1,
         decode_from: Literal["span", "seq", "both"] = "span",
-        seq_weight: float = 0.2,
+        seq_weight: float = 0.25,
     ):
         """
         seq: A head without a tok2vec; null for SeqNER with its defaults.
