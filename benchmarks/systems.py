@@ -55,6 +55,7 @@ SYSTEMS: Dict[str, System] = {
     "bilstm_pointer": System("bilstm_pointer"),
     "bl_seq_ner": System("bundled_ner", {"decode_from": "seq"}),
     "bl_span_ner": System("bundled_ner", {"decode_from": "span"}),
+    "bl_both": System("bundled_ner", {"decode_from": "both"}),
     "relations": System("global_pointer_relations", more_steps=2),
     "locate_and_label_6": System("locate_and_label", SEEDS_TO_6, encoders=("vectors",)),
     "locate_and_label_6_no_regressor": System(

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from inspect import signature
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import numpy
 import torch
@@ -204,6 +204,23 @@ class ReadsWords(ABC):
     def learn_words(self, words: numpy.ndarray, counts: numpy.ndarray) -> None:
         """Take the words of the training data (K,) and how often each occurs (K,), once before
         training."""
+
+
+class ScoresSpans(ABC):
+    """A head that knows how probable any span is."""
+
+    @abstractmethod
+    def span_scores(self, encoded: Tokens, spans: Tensor) -> Tensor:
+        """The probability of each span (N, 4).  (N,)"""
+
+
+class ListsCandidates(ABC):
+    """A head that scores all spans up to a width, and can list more than it finds."""
+
+    @abstractmethod
+    def candidates(self, encoded: Tokens, least: Tensor) -> Tuple[Tensor, Tensor]:
+        """All spans (N, 4) whose log-odds are over those given for their label (C,), also where
+        another label is more probable, and their log-odds (N,)."""
 
 
 class Proposes(ABC):

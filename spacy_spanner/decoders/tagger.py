@@ -97,12 +97,15 @@ class TagLayer(nn.Module):
         spans = self.scheme.tags_to_spans(self.best_tags(logits, mask), mask)
         if not len(spans):  # where there are no labels, there is nothing to look at
             return Decoded(spans, logits.new_zeros(0))
-        if self.paths is not None:
-            scores = self.paths.span_marginals(logits, mask, spans)
-        else:
-            scores = independent_span_scores(self.scheme, logits, mask, spans)
+        scores = self.span_scores(logits, mask, spans)
         keep = scores > thresholds[spans[:, 3]]
         return Decoded(spans[keep], scores[keep])
+
+    def span_scores(self, logits: Tensor, mask: Tensor, spans: Tensor) -> Tensor:
+        """The probability that the tags hold exactly this entity, of each span (N, 4).  (N,)"""
+        if self.paths is not None:
+            return self.paths.span_marginals(logits, mask, spans)
+        return independent_span_scores(self.scheme, logits, mask, spans)
 
 
 class Tagger(nn.Module):

@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any, Callable, Dict, Literal, Mapping, Optional, Tuple
 
+import torch
 from thinc.api import Model
 from torch import Tensor
 
 from ..bridge import Head, head_of
-from ..contract import Cost, Decoded, Facts, Gold, SpanModule, StartsFromSample, Tokens
+from ..contract import (
+    Cost,
+    Decoded,
+    Facts,
+    Gold,
+    ListsCandidates,
+    ScoresSpans,
+    SpanModule,
+    StartsFromSample,
+    Tokens,
+    empty_decoded,
+)
 from ..errors import check
 from .builder import architecture
 from .seq_ner import build_seq_ner
 from .span_ner import build_span_ner
 
+# A tagger knows the outermost spans alone: of one inside another it is sure that it is none, and must
+# not be able to rule it out. So its probabilities are cut to 1 - SUREST .. SUREST.
+SUREST = 0.99
+MOST_ODDS = math.log(SUREST / (1 - SUREST))
+CANNOT_JOIN = (
+    "`seq` must be able to judge the spans of `span`, as SeqNER does, and `span` to tell of all that it "
+    'looks at, as SpanNER does; take "span" or "seq"'
+)
 Maker = Callable[..., SpanModule]
 
 
 class BundledNER(SpanModule, StartsFromSample):
-    """loss = alpha * loss of `seq` + (1 - alpha) * loss of `span`; one of them decodes.
+    """loss = alpha * loss of `seq` + (1 - alpha) * loss of `span`; one of them decodes, or both.
 
     A head with contextual layers of its own comes first and the other reads what they give.
     """
@@ -34,13 +55,16 @@ class BundledNER(SpanModule, StartsFromSample):
         seq: Optional[Model] = None,
         span: Optional[Model] = None,
         alpha: float = 0.1,
-        decode_from: Literal["span", "seq"] = "span",
+        decode_from: Literal["span", "seq", "both"] = "span",
+        seq_weight: float = 0.25,
     ):
         """
         seq: A head without a tok2vec; null for SeqNER with its defaults.
         span: Another one; null for SpanNER with its defaults.
         alpha: Weight of the loss of `seq`, 0 to 1; that of `span` weighs 1 - alpha.
-        decode_from: Whose spans are the output.
+        decode_from: Whose spans are the output; "both" takes the spans that `span` looks at and joins the
+            log-odds that the two heads give them. For SeqNER and SpanNER.
+        seq_weight: Share of the log-odds of `seq` where both decode, from 0 to under 1.
         """
         makers = {name: part.maker for name, part in parts(seq, span).items()}
         seq_head, span_head, span_first = _make_pair(**makers, width=width, n_labels=n_labels)
@@ -51,16 +75,23 @@ class BundledNER(SpanModule, StartsFromSample):
         self.span_first = span_first
         self.alpha = alpha
         self.decode_from = decode_from
+        self.seq_weight = seq_weight
 
     @classmethod
     def facts(cls, options: Mapping[str, Any]) -> Facts:
-        rules = [("alpha", 0 <= options["alpha"] <= 1, "it must lie between 0 and 1")]
-        check(cls.__name__, options, rules)
         heads = parts(options["seq"], options["span"])
-        either = [head.facts for head in heads.values()]
+        joined = options["decode_from"] == "both"
+        rules = [
+            ("alpha", 0 <= options["alpha"] <= 1, "it must lie between 0 and 1"),
+            ("seq_weight", 0 <= options["seq_weight"] < 1, "it must be at least 0 and under 1"),
+            ("decode_from", not joined or can_join(heads), CANNOT_JOIN),
+        ]
+        check(cls.__name__, options, rules)
+        facts = heads["span" if joined else options["decode_from"]].facts
         return replace(
-            heads[options["decode_from"]].facts,
-            needs_sentences=any(facts.needs_sentences for facts in either),
+            facts,
+            needs_sentences=any(head.facts.needs_sentences for head in heads.values()),
+            threshold=0.5 if joined else facts.threshold,
         )
 
     @classmethod
@@ -94,20 +125,33 @@ class BundledNER(SpanModule, StartsFromSample):
         return self.alpha * seq_loss + (1 - self.alpha) * span_loss
 
     def decode(self, encoded: Tokens, thresholds: Tensor) -> Decoded:
-        return self._decoder.decode(self._read_by(self._decoder, encoded), thresholds)
+        if self.decode_from == "both":
+            return self._decode_both(encoded, thresholds)
+        decoder = getattr(self, self.decode_from)
+        return decoder.decode(self._read_by(decoder, encoded), thresholds)
+
+    def _decode_both(self, encoded: Tokens, thresholds: Tensor) -> Decoded:
+        """The spans whose joined log-odds are over the threshold."""
+        assert isinstance(self.seq, ScoresSpans) and isinstance(self.span, ListsCandidates)
+        wanted, share = torch.logit(thresholds), self.seq_weight  # (C,)
+        least = (wanted - share * MOST_ODDS) / (1 - share)  # below, `seq` cannot make up for it
+        spans, odds = self.span.candidates(self._read_by(self.span, encoded), least)
+        if not len(spans):
+            return empty_decoded(thresholds)
+        probs = self.seq.span_scores(self._read_by(self.seq, encoded), spans)  # (N,)
+        of_seq = torch.logit(probs.clamp(1 - SUREST, SUREST))
+        joined = (1 - share) * odds + share * of_seq
+        keep = joined > wanted[spans[:, 3]]
+        return Decoded(spans[keep], torch.sigmoid(joined[keep]))
 
     def cells(self, length: int, max_width: Optional[int] = None) -> int:
         return max(head.cells(length, max_width) for head in (self.seq, self.span))
 
     def cost(self) -> Cost:
-        if not self.training:
-            return self._decoder.cost()
+        if not self.training and self.decode_from != "both":
+            return getattr(self, self.decode_from).cost()
         costs = self.seq.cost(), self.span.cost()
         return Cost(min(cost.token for cost in costs), max(cost.step for cost in costs))
-
-    @property
-    def _decoder(self) -> SpanModule:
-        return self.span if self.decode_from == "span" else self.seq
 
     def _loss_of(self, head: SpanModule, encoded: Tokens, gold: Gold) -> Tensor:
         return head.loss(self._read_by(head, encoded), gold)
@@ -130,6 +174,12 @@ def parts(seq: Optional[Model], span: Optional[Model]) -> Dict[str, Head]:
         reason = "both heads read the tok2vec of the bundled block, so this one must be null"
         check("BundledNER", {option: model.layers}, [(option, not model.layers, reason)])
     return {name: head_of(model) for name, model in models.items()}
+
+
+def can_join(heads: Dict[str, Head]) -> bool:
+    """Whether the heads can give log-odds of the same spans."""
+    seq, span = (getattr(heads[name].maker, "func", object) for name in ("seq", "span"))
+    return issubclass(seq, ScoresSpans) and issubclass(span, ListsCandidates)
 
 
 def _make_pair(

@@ -6,13 +6,13 @@ from typing import Any, Literal, Mapping, Optional
 
 from torch import Tensor
 
-from ..contract import Cost, Decoded, Facts, Gold, SpanModule, Tokens
+from ..contract import Cost, Decoded, Facts, Gold, ScoresSpans, SpanModule, Tokens
 from ..decoders.tagger import Tagger, TagLayer
 from ..dropout import Dropout
 from .builder import architecture
 
 
-class SeqNER(SpanModule):
+class SeqNER(SpanModule, ScoresSpans):
     """Dropout, then a softmax or CRF tagger."""
 
     def __init__(
@@ -55,6 +55,9 @@ class SeqNER(SpanModule):
 
     def decode(self, encoded: Tokens, thresholds: Tensor) -> Decoded:
         return self.tagger.tags.decode(self.logits(encoded), encoded.mask, thresholds)
+
+    def span_scores(self, encoded: Tokens, spans: Tensor) -> Tensor:
+        return self.tagger.tags.span_scores(self.logits(encoded), encoded.mask, spans)
 
     def cells(self, length: int, max_width: Optional[int] = None) -> int:
         tags = self.tagger.tags

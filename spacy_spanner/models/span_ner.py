@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..contract import Decoded, Facts, Gold, SpanModule, Tokens
+from ..contract import Decoded, Facts, Gold, ListsCandidates, SpanModule, Tokens
 from ..dropout import Dropout
 from ..errors import check
 from ..label_axes import mark_layer
@@ -42,7 +42,7 @@ class Added:
     widest: Optional[Tensor] = None  # (B, L, D) maxima of W tokens, for gold that has no cell
 
 
-class SpanNER(SpanModule):
+class SpanNER(SpanModule, ListsCandidates):
     """One linear layer over the concatenated parts of a span vector, computed part by part: what
     depends on a token or on a length alone is projected once, and the projections are added."""
 
@@ -170,6 +170,19 @@ class SpanNER(SpanModule):
         spans = torch.stack((row, start, start + cell + 1, label), 1)
         margins = classes[:, 1:].amax(1) - classes[:, 0]  # (N,)
         return Decoded(spans[keep], scores[keep], margins[keep])
+
+    def candidates(self, encoded: Tokens, least: Tensor) -> Tuple[Tensor, Tensor]:
+        logits = self.band_logits(self.project(encoded))  # (B, L, W, K)
+        inside = band_mask(encoded.mask, logits.shape[2])[..., None]  # (B, L, W, 1)
+        # Odds are at most those against none alone, which are quickly compared.
+        over = inside & (logits[..., 1:] - logits[..., :1] > least)
+        row, start, cell, label = over.nonzero(as_tuple=True)
+        classes = logits[row, start, cell]  # (N, K)
+        own = classes.gather(1, label[:, None] + 1)  # (N, 1)
+        others = classes.scatter(1, label[:, None] + 1, -torch.inf).logsumexp(1)
+        odds = own[:, 0] - others  # (N,)
+        keep = odds > least[label]
+        return torch.stack((row, start, start + cell + 1, label), 1)[keep], odds[keep]
 
     def cells(self, length: int, max_width: Optional[int] = None) -> int:
         return length * max(min(self.max_width, length) * (self.n_labels + 1), self.width)

@@ -56,7 +56,7 @@ def test_wrong_names_are_refused(name):
         ("SpanNER", {"max_width": "wide"}),
         ("GlobalPointer", {"loss": "hinge"}),
         ("HierarchicalNER", {"document_level": "on"}),
-        ("BundledNER", {"decode_from": "both"}),
+        ("BundledNER", {"decode_from": "neither"}),
     ],
 )
 def test_wrong_types_and_literals_are_refused(name, options):
