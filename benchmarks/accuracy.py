@@ -105,7 +105,7 @@ def execute(
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         "size_mb": round(size / 1e6, 1),
         "max_width": width,
-        "batch_words": budget.batch_words,
+        "batch_words": dataset.batch_words(run.encoder, run.system),
     }
 
 
@@ -129,8 +129,9 @@ def training_config(
     config["corpora"]["train"]["limit"] = budget.train_limit
     config["training"].update(max_steps=run.steps, patience=0, eval_frequency=budget.eval_frequency)
     config["training"]["accumulate_gradient"] = 1  # few sentences: more updates from them
-    if budget.batch_words:
-        config["training"]["batcher"]["size"] = budget.batch_words
+    batch_words = dataset.batch_words(run.encoder, run.system)
+    if batch_words:
+        config["training"]["batcher"]["size"] = batch_words
     config["training"]["optimizer"]["learn_rate"]["initial_rate"] = run.learn_rate
     # Thresholds fitted on the development part would be judged by the same part.
     config["training"].pop("before_to_disk", None)

@@ -67,12 +67,15 @@ def write_report(target: Path, readme: Path) -> None:
 
 
 def accuracy_section(dataset: str, encoder: str, steps: int, runs: List[Record]) -> str:
-    limit, batch = DATASETS[dataset].budgets[encoder].train_limit, runs[0].get("batch_words")
+    budget, others = DATASETS[dataset].budgets[encoder], DATASETS[dataset].batches
+    limit, batch = budget.train_limit, budget.batch_words
+    chosen = best_runs(runs)
+    smaller = [f"Batches of `{n}` have {size} words." for n, size in others.items() if n in chosen]
     title, published = PUBLISHED.get((dataset, encoder), ("", {}))
     head = ["system", "P", "R", "F", "seeds", "learning rate", "epochs", "seconds an epoch"]
     head += ["training words/s", "prediction words/s", "size MB", "peak MB", "seconds", "commit"]
     rows = []
-    for system, own in best_runs(runs).items():
+    for system, own in chosen.items():
         cells = [f"`{system}`", *(spread([run[key] for run in own]) for key in ("p", "r", "f"))]
         cells += [str(len(own)), f"{own[0]['learn_rate']:g}"]
         cells += [f"{average(own, 'epochs'):.1f}", f"{average(own, 'seconds_per_epoch'):.0f}"]
@@ -89,9 +92,10 @@ def accuracy_section(dataset: str, encoder: str, steps: int, runs: List[Record])
             "",
             *table([*head, title] if published else head, rows),
             "",
+            *(line for text in smaller for line in (text, "")),
             *document_lines(runs),
-            *relation_lines(best_runs(runs)),
-            *width_lines(best_runs(runs)),
+            *relation_lines(chosen),
+            *width_lines(chosen),
         ]
     )
 
