@@ -186,9 +186,10 @@ def compared_figure(at: Measured, row: str, column: str, measure: str) -> str:
         return NOTHING
     text = figure(values)
     if standard and row != at.own.standard:
-        ratio = mean(values) / mean(standard)
-        difference = f"{mean(values) - mean(standard):+.1f}"
-        text += f" ({ratio:.2f} times)" if measure in SPEEDS else f" ({difference})"
+        if measure in SPEEDS:
+            text += f" ({mean(values) / mean(standard):.2f} times)"
+        else:  # a group of entities may have an F of 0
+            text += f" ({mean(values) - mean(standard):+.1f})"
     return text
 
 

@@ -195,6 +195,9 @@ def test_tables_of_groups_need_groups():
     assert "F | F, vocabulary IV | F, vocabulary OOTV |" in text
     assert "| full | 2 | 9 | 55.0 ± 7.1 | 40.0 ± 0.0 | 30.0 ± 0.0 |" in text
     assert "| less | 2 | 8 | 53.5 ± 6.4 (-1.5) | - | - |" in text
+    nothing = {"analysis": {"groups": {"vocabulary": [["IV", 0.0]]}}}  # no entity of a group found
+    _, text = page_of(own, two_seeds(FULL, 50, 60, **nothing) + two_seeds(LESS, 49, 58, **groups))
+    assert "| 0.0 ± 0.0 | - |" in text and "40.0 ± 0.0 (+40.0)" in text
 
 
 def test_groups_by_length():
