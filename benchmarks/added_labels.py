@@ -1,6 +1,6 @@
 """What a trained pipeline forgets when a label is added to it and learned from mixed data.
 
-    python -m benchmarks.added_labels --data DATA [--systems seq_ner ...] [--steps 500]
+    python -m benchmarks.added_labels --data DATA [--systems seq_ner ...] [--steps 500] [--rate 0.001]
 
 One entity label of CoNLL04 (for relations, "Other" and a relation label) is hidden at first. The rows have
 F of the other labels before, directly after `add_label`, and after more training with all labels, and F of
@@ -111,7 +111,15 @@ def fit_threshold(nlp: Language, golds: List[Doc]) -> None:
 
 
 def measure(
-    system: str, data: Path, *, label: str, steps: int, more: int, seed: int, fit: bool
+    system: str,
+    data: Path,
+    *,
+    label: str,
+    steps: int,
+    more: int,
+    rate: float,
+    seed: int,
+    fit: bool,
 ) -> Dict[str, Any]:
     fix_random_seed(seed)
     torch.manual_seed(seed)
@@ -139,7 +147,7 @@ def measure(
     after = predicted()
     pairs = zip(before, after, strict=True)
     changed = sum(keys(a, hidden, new=False) != keys(b, hidden, new=False) for a, b in pairs)
-    train(nlp, golds["train"], nlp.resume_training(), more, LEARN_RATE / 2)
+    train(nlp, golds["train"], nlp.resume_training(), more, rate)
     if fit:
         fit_threshold(nlp, held_back)
     last = predicted()
@@ -165,6 +173,7 @@ def main() -> None:
     parser.add_argument("--label", default="Peop", help="the entity label that is added")
     parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--more", type=int, default=300)
+    parser.add_argument("--rate", type=float, default=LEARN_RATE / 2, help="of the training after")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--fit", action="store_true", help="fit the threshold before and after")
     options = vars(parser.parse_args())

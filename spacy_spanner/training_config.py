@@ -111,7 +111,10 @@ def join_config(
     overlay = read_overlay("systems", system)
     component = overlay.pop("component")
     overlay.pop("defaults", None)  # of the factory
+    rate = overlay.pop("small_encoder", {})
     config = config.merge(overlay)
+    if "pointer" in config:  # small encoders have this block
+        config["training"]["optimizer"]["learn_rate"].update(rate)
     model, (settings, _) = component["model"], factory_defaults(component["factory"])
     options = signature(registry.architectures.get(model["@architectures"])).parameters
     # What an encoder says of heads is for those that have all of these options.

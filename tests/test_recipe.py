@@ -53,6 +53,22 @@ def test_training_does_not_end_while_the_rate_rises(encoder, tokens):
     assert FEWEST <= training["max_steps"] <= MOST
 
 
+@pytest.mark.parametrize(
+    "system, encoder, rate",
+    [
+        ("global_pointer", "hash", 0.002),
+        ("span_ner", "hash", 0.003),
+        ("bundled_ner", "vectors", 0.003),
+        ("span_ner", "lstm", 0.003),
+        ("span_ner", "huggingface", 5e-5),
+    ],
+)
+def test_span_classifiers_have_a_rate_of_their_own_over_small_encoders(system, encoder, rate):
+    config = join_config(system, encoder)
+    assert config["training"]["optimizer"]["learn_rate"]["initial_rate"] == rate
+    assert "small_encoder" not in config
+
+
 def test_auto_looks_at_nesting(tmp_path, corpus, flat_corpus):
     told, config = run(tmp_path, "auto", "--corpus", corpus)
     assert config["nlp"]["pipeline"] == ["tok2vec", NESTED] and f"{NESTED}: " in told
