@@ -43,6 +43,7 @@ class Hidden:
 
 
 SYSTEMS = [
+    *("hscrf", "bilstm_pointer"),
     *("global_pointer", "efficient_global_pointer", "locate_and_label", "seq_ner", "seq_ner_crf"),
     *("span_ner", "biaffine_ner", "bl_span_ner", "bl_seq_ner", "min", "hire", RELATIONS),
 ]
@@ -173,7 +174,7 @@ def main() -> None:
     parser.add_argument("--label", default="Peop", help="the entity label that is added")
     parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--more", type=int, default=300)
-    parser.add_argument("--rate", type=float, default=LEARN_RATE / 2, help="of the training after")
+    parser.add_argument("--rate", type=float, default=LEARN_RATE, help="of the training after")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--fit", action="store_true", help="fit the threshold before and after")
     options = vars(parser.parse_args())

@@ -177,6 +177,7 @@ class Facts:
     flat: bool = False  # learns and finds no nested spans
     max_width: Optional[int] = None  # widest span it can find; None: no bound
     needs_sentences: bool = False  # reads where sentences begin
+    learns_boundaries: bool = False  # learns where they begin
     threshold: float = 0.5  # that of its paper
 
 

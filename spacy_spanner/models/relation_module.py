@@ -48,7 +48,7 @@ class RelationModule(SpanModule):
     @classmethod
     def facts(cls, options: Mapping[str, Any]) -> Facts:
         check_pointer(cls.__name__, options)
-        return Facts(max_width=options["max_width"])
+        return Facts(max_width=options["max_width"], learns_boundaries=options["learn_boundaries"])
 
     def encode(self, tokens: Tokens) -> Tokens:
         return tokens.with_states(self.dropout(tokens.x))

@@ -68,7 +68,11 @@ def relation_table_model(
         shims=[ModuleShim(maker, learn_rate_scale=learn_rate_scale)],
         dims={"nI": None, "nO": None, "nR": None, "nG": None},
         refs={"tok2vec": tok2vec},
-        attrs={"max_width": facts.max_width, "needs_sentences": True},
+        attrs={
+            "max_width": facts.max_width,
+            "needs_sentences": True,
+            "learns_boundaries": facts.learns_boundaries,
+        },
     )
     model.attrs["resize_output"] = resize_output
     return model
