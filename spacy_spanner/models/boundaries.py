@@ -22,6 +22,7 @@ class Boundaries(nn.Module):
     def __init__(self, width: int):
         super().__init__()
         self.score = nn.Linear(width, 1)
+        nn.init.zeros_(self.score.weight)  # finds nothing where no annotated boundary was seen
         nn.init.constant_(self.score.bias, START_BIAS)
 
     def forward(self, x: Tensor) -> Tensor:

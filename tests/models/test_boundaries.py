@@ -77,6 +77,13 @@ def test_only_unmarked_rows_get_more_boundaries():
     assert starts_of(tokens.sentences, max(LENGTHS)) < found  # the rows given are as they were
 
 
+def test_finds_nothing_before_training():
+    tokens = make_rows([])
+    tokens.x.mul_(1000)
+    refined = Boundaries(D).refine(tokens)
+    assert refined.sentences.lengths == tokens.sentences.lengths
+
+
 LINES = ["Ann lives in Rome", "Bob lives in Oslo", "Eva lives in Bonn", "Tim lives in Lima"]
 
 
