@@ -47,7 +47,8 @@ def sentence_starts(docs: Sequence[Doc], longest: int) -> Tuple[numpy.ndarray, n
     starts = marks == 1
     starts[first] = True
     starts |= rule_based_starts(docs[0].vocab, orth, starts) & ~marked
-    return cut_evenly(starts, longest), marked
+    cut = cut_evenly(starts, longest)
+    return cut, marked & (cut == starts)  # where a sentence was cut nobody marked a boundary
 
 
 def rule_based_starts(vocab: Vocab, orth: numpy.ndarray, first: numpy.ndarray) -> numpy.ndarray:

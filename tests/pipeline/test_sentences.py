@@ -1,5 +1,6 @@
 """Sentence boundaries: marked or rule-based; never longer than the bound."""
 
+import numpy
 import pytest
 import spacy
 from spacy.tokens import Doc
@@ -68,3 +69,11 @@ def test_documents_do_not_matter_to_each_other():
     alone = [start for doc in docs for start in sentence_starts([doc], LONGEST)[0]]
     assert sentence_starts(docs, LONGEST)[0].tolist() == alone
     assert sentence_starts([], LONGEST)[0].tolist() == []
+
+
+def test_a_cut_is_no_annotated_boundary():
+    words = ["a"] * 10
+    doc = Doc(VOCAB, words=words, sent_starts=[True, False, True, *[False] * 7])
+    starts, marked = sentence_starts([doc, Doc(VOCAB, words=words)], 4)
+    assert numpy.flatnonzero(starts).tolist() == [0, 2, 6, 10, 14, 18]
+    assert marked.tolist() == [i < 10 and i != 6 for i in range(20)]
