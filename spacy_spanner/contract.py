@@ -45,11 +45,19 @@ class Sentences:
         self.number = torch.from_numpy(number).to(device)  # (B, L), undefined where padded
         # Padding points to some token, whose value is never read.
         self._places = torch.from_numpy((first[:, None] + steps) * inside).to(device)  # (S, M)
+        inverse = numpy.zeros(starts.size, dtype=numpy.int64)  # (B * L,)
+        inverse[(first[:, None] + steps)[inside]] = numpy.flatnonzero(inside)
+        self._inverse = torch.from_numpy(inverse.reshape(starts.shape)).to(device)  # (B, L)
 
     def split(self, values: Tensor) -> Tensor:
         """Values of tokens in rows, sentence by sentence.  (B, L, K) -> (S, M, K)"""
         taken = values.flatten(0, 1).index_select(0, self._places.flatten())
         return taken.view(*self._places.shape, values.shape[2])
+
+    def merge(self, values: Tensor) -> Tensor:
+        """The inverse of `split`; undefined where rows are padded.  (S, M, K) -> (B, L, K)"""
+        taken = values.flatten(0, 1).index_select(0, self._inverse.flatten())
+        return taken.view(*self._inverse.shape, values.shape[2])
 
     def spread(self, values: Tensor) -> Tensor:
         """Values of sentences, to each of their tokens.  (S, K) -> (B, L, K)"""

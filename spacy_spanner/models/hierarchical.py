@@ -7,7 +7,7 @@ Axes: B rows (sentences), L tokens, D width, E width of word vectors, K tags.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, Mapping, Optional
+from typing import Any, List, Literal, Mapping, Optional
 
 import torch
 from torch import Tensor
@@ -117,7 +117,7 @@ class HierarchicalNER(SpanModule, StartsFromSample):
         rules.append(("kernel", kernel > 0 and kernel % 2 == 1, "it must be odd, to have a middle"))
         rules.append(("mix", 0 <= options["mix"] <= 1, "it must lie between 0 and 1"))
         check("HierarchicalNER", options, rules)
-        return Facts(flat=True, needs_sentences=options["sentence_level"] != "off", threshold=0.0)
+        return Facts(flat=True, needs_sentences=True, threshold=0.0)
 
     def prepare(self, tokens: Tokens, gold: Gold) -> None:
         """Start each label embedding from the mean word vector of its entities."""
@@ -134,9 +134,7 @@ class HierarchicalNER(SpanModule, StartsFromSample):
         """The state of each token, mixed with what the memory knows of its word (eq. 13)."""
         words = tokens.x[..., : self.word_width]  # (B, L, E)
         x = self.dropout(tokens.x)  # (B, L, D)
-        if self.sentence is not None:
-            x = torch.cat([x, self.sentence_vectors(x, words, tokens)], dim=2)
-        h = self.lstm(x, tokens.lengths)  # (B, L, D)
+        h = self.states(x, words, tokens)  # (B, L, D)
         if self.memory is None:
             return tokens.with_states(self.dropout(h))
         keys = tokens.extras.get(KEYS)
@@ -146,15 +144,24 @@ class HierarchicalNER(SpanModule, StartsFromSample):
             return tokens.with_states(self.dropout(h), response=self.dropout(r), weight=weight)
         return tokens.with_states(self.dropout(weight * h + (1 - weight) * r))
 
-    def sentence_vectors(self, x: Tensor, words: Tensor, tokens: Tokens) -> Tensor:
-        """The vector of its sentence for each token.  (B, L, D')"""
-        assert self.sentence is not None
+    def states(self, x: Tensor, words: Tensor, tokens: Tokens) -> Tensor:
+        """The BiLSTM's states. It reads one sentence at a time, so that a sentence has the same states
+        whatever shares its row.  (B, L, D)"""
         inside = tokens.sentences
         if inside is None:
-            s = self.sentence(x, words, tokens.mask, tokens.lengths)  # (B, D')
-            return s[:, None].expand(-1, x.shape[1], -1)
-        s = self.sentence(inside.split(x), inside.split(words), inside.mask, inside.lengths)
-        return inside.spread(s)
+            return self.sentence_states(x, words, tokens.mask, tokens.lengths)
+        x, words = inside.split(x), inside.split(words)
+        states = inside.merge(self.sentence_states(x, words, inside.mask, inside.lengths))
+        return states.masked_fill(~tokens.mask[..., None], 0.0)
+
+    def sentence_states(
+        self, x: Tensor, words: Tensor, mask: Tensor, lengths: List[int]
+    ) -> Tensor:
+        """As `states`, for rows of one sentence each."""
+        if self.sentence is not None:
+            s = self.sentence(x, words, mask, lengths)  # (B, D')
+            x = torch.cat([x, s[:, None].expand(-1, x.shape[1], -1)], dim=2)
+        return self.lstm(x, lengths)
 
     def logits(self, encoded: Tokens) -> Tensor:
         """Scores of the tags.  (B, L, K)"""
