@@ -68,10 +68,10 @@ def execute(
     paths = {part: corpus(run.dataset, part, data) for part in ("train", "dev")}
     train_docs = read_docs(paths["train"], dataset.lang)
     width = width_of(train_docs)
-    config = training_config(run, paths, width, transformer=transformer)
-    config["paths"]["vectors"] = str(vectors) if vectors and run.encoder in STATIC else None
     budget = dataset.budgets[run.encoder]
     n_words = sum(map(len, train_docs[: budget.train_limit or None]))
+    config = training_config(run, paths, width, n_words, transformer=transformer)
+    config["paths"]["vectors"] = str(vectors) if vectors and run.encoder in STATIC else None
     config["training"]["logger"] = {"@loggers": "spacy.ConsoleLogger.v3", "console_output": False}
     clock = Clock(minutes)
     with TemporaryDirectory() as folder:
@@ -105,12 +105,12 @@ def execute(
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         "size_mb": round(size / 1e6, 1),
         "max_width": width,
-        "batch_words": dataset.batch_words(run.encoder, run.system),
+        "batch_words": config["training"]["batcher"]["size"],
     }
 
 
 def training_config(
-    run: Run, paths: Dict[str, Path], width: int, *, transformer: Optional[str]
+    run: Run, paths: Dict[str, Path], width: int, words: int, *, transformer: Optional[str]
 ) -> Config:
     """The config of a run within the budget of its corpus."""
     dataset = DATASETS[run.dataset]
@@ -121,6 +121,7 @@ def training_config(
         nested=dataset.nested,
         max_width=width,
         transformer=transformer,
+        words=words,
     )
     config["paths"].update({part: str(path) for part, path in paths.items()})
     config["paths"]["vectors"] = None
@@ -129,9 +130,8 @@ def training_config(
     config["corpora"]["train"]["limit"] = budget.train_limit
     config["training"].update(max_steps=run.steps, patience=0, eval_frequency=budget.eval_frequency)
     config["training"]["accumulate_gradient"] = 1  # few sentences: more updates from them
-    batch_words = dataset.batch_words(run.encoder, run.system)
-    if batch_words:
-        config["training"]["batcher"]["size"] = batch_words
+    if budget.batch_words:
+        config["training"]["batcher"]["size"] = budget.batch_words
     config["training"]["optimizer"]["learn_rate"]["initial_rate"] = run.learn_rate
     # Thresholds fitted on the development part would be judged by the same part.
     config["training"].pop("before_to_disk", None)

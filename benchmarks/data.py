@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, List, Mapping
+from typing import Dict, List
 
 import numpy
 import spacy
@@ -26,7 +26,7 @@ class Budget:
     steps: int
     eval_frequency: int
     train_limit: int = 0  # sentences; 0 for all
-    batch_words: int = 0  # padded words of a batch; 0 for what the encoder's config says
+    batch_words: int = 0  # padded words of a batch; 0 for what the config says
 
 
 @dataclass(frozen=True)
@@ -35,25 +35,14 @@ class Dataset:
     nested: bool
     budgets: Dict[str, Budget]  # by encoder; the first is that of the full table
     running_text: bool = False  # also measured on long documents made of its training part
-    # Words of a batch, for systems that are better with smaller batches than the budget's.
-    batches: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def encoder(self) -> str:
         return next(iter(self.budgets))
 
-    def batch_words(self, encoder: str, system: str) -> int:
-        """Words of a batch; 0 for what the encoder's config says."""
-        return self.batches.get(system) or self.budgets[encoder].batch_words
-
 
 DATASETS: Dict[str, Dataset] = {
-    "demo": Dataset(
-        "en",
-        True,
-        {"hash": Budget(600, 100), "lstm": Budget(800, 50)},
-        batches={"seq_ner": 200},
-    ),
+    "demo": Dataset("en", True, {"hash": Budget(600, 100), "lstm": Budget(800, 50)}),
     "conll04": Dataset(
         "en",
         False,

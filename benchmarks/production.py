@@ -93,10 +93,11 @@ def trained(dataset: str, encoder: str, data: Path, transformer: Optional[str]) 
     use_fastest_ops()
     remember_codecs()
     paths = {part: corpus(dataset, part, data) for part in ("train", "dev")}
-    width = width_of(read_docs(paths["train"], "en"))
+    train_docs = read_docs(paths["train"], "en")
+    width, n_words = width_of(train_docs), sum(map(len, train_docs))
     steps = DATASETS[dataset].budgets[encoder].steps
     run = Run(dataset, encoder, "global_pointer", LEARN_RATES[encoder][0], 0, steps)
-    config = training_config(run, paths, width, transformer=transformer)
+    config = training_config(run, paths, width, n_words, transformer=transformer)
     folder.mkdir(parents=True, exist_ok=True)
     train(init_nlp(load_config_from_str(config.to_str())), folder)
     return folder / "model-best"

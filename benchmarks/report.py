@@ -67,10 +67,9 @@ def write_report(target: Path, readme: Path) -> None:
 
 
 def accuracy_section(dataset: str, encoder: str, steps: int, runs: List[Record]) -> str:
-    budget, others = DATASETS[dataset].budgets[encoder], DATASETS[dataset].batches
+    budget = DATASETS[dataset].budgets[encoder]
     limit, batch = budget.train_limit, budget.batch_words
     chosen = best_runs(runs)
-    smaller = [f"Batches of `{n}` have {size} words." for n, size in others.items() if n in chosen]
     title, published = PUBLISHED.get((dataset, encoder), ("", {}))
     head = ["system", "P", "R", "F", "seeds", "learning rate", "epochs", "seconds an epoch"]
     head += ["training words/s", "prediction words/s", "size MB", "peak MB", "seconds", "commit"]
@@ -92,7 +91,6 @@ def accuracy_section(dataset: str, encoder: str, steps: int, runs: List[Record])
             "",
             *table([*head, title] if published else head, rows),
             "",
-            *(line for text in smaller for line in (text, "")),
             *document_lines(runs),
             *relation_lines(chosen),
             *width_lines(chosen),

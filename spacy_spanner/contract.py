@@ -135,6 +135,16 @@ class Tokens:
         is_token = numpy.arange(self.mask.shape[1]) < numpy.array(self.lengths)[:, None]  # (B, L)
         return torch.from_numpy(numpy.flatnonzero(is_token)).to(self.mask.device)
 
+    def by_sentence(self, layer: Callable[[Tensor, List[int]], Tensor], values: Tensor) -> Tensor:
+        """What a layer gives for values (B, L, K) if each sentence is a row, zero where padded. The
+        layer takes rows and their lengths.  (B, L, H)"""
+        inside = self.sentences
+        if inside is None:
+            return layer(values, self.lengths)
+        rows = inside.split(values).masked_fill(~inside.mask[..., None], 0.0)  # (S, M, K)
+        result = inside.merge(layer(rows, inside.lengths))  # (B, L, H)
+        return result.masked_fill(~self.mask[..., None], 0.0)
+
     def with_states(self, x: Tensor, **parts: Tensor) -> Tokens:
         """The same rows with other token vectors."""
         return Tokens(

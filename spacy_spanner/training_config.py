@@ -85,6 +85,7 @@ def join_config(
     vectors: Optional[str] = None,
     fit: bool = True,
     paper: Optional[Config] = None,
+    words: Optional[int] = None,
 ) -> Config:
     """The overlays put together, as short as they are.
 
@@ -99,6 +100,7 @@ def join_config(
     vectors: Pipeline with static vectors.
     fit: Fit threshold and temperature whenever the pipeline is saved in training.
     paper: Of `read_recipe`, with the encoder that it names.
+    words: Of the training corpus; a system may want smaller batches for a small one.
     """
     config = Config(section_order=CONFIG_SECTION_ORDER).merge(read_overlay("base"))
     config = config.merge(read_overlay("encoders", encoder))
@@ -111,10 +113,10 @@ def join_config(
     overlay = read_overlay("systems", system)
     component = overlay.pop("component")
     overlay.pop("defaults", None)  # of the factory
-    rate = overlay.pop("small_encoder", {})
+    small_encoder = overlay.pop("small_encoder", {})
     config = config.merge(overlay)
     if "pointer" in config:  # small encoders have this block
-        config["training"]["optimizer"]["learn_rate"].update(rate)
+        set_recipe(config["training"], words, **small_encoder)
     model, (settings, _) = component["model"], factory_defaults(component["factory"])
     options = signature(registry.architectures.get(model["@architectures"])).parameters
     # What an encoder says of heads is for those that have all of these options.
@@ -135,6 +137,24 @@ def join_config(
     config["training"]["score_weights"] = score_weights(component["factory"], output, spans_key)
     set_transformer(config["components"], transformer, mixed_precision=mixed_precision)
     return config
+
+
+def set_recipe(
+    training: Dict[str, Any],
+    words: Optional[int],
+    *,
+    initial_rate: Optional[float] = None,
+    batches_per_epoch: Optional[int] = None,
+) -> None:
+    """What a system says of its training over a small encoder.
+
+    batches_per_epoch: Fewest batches, in hundreds of words, that a corpus is to be cut into."""
+    if initial_rate is not None:
+        training["optimizer"]["learn_rate"]["initial_rate"] = initial_rate
+    if batches_per_epoch is not None and words is not None:
+        batcher = training["batcher"]
+        hundreds = max(round(words / batches_per_epoch / 100), 1)
+        batcher["size"] = min(batcher["size"], 100 * hundreds)
 
 
 def set_transformer(

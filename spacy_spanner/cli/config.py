@@ -140,6 +140,7 @@ def config_cli(
         vectors=vectors,
         fit=not no_fit and paper is None,
         paper=paper,
+        words=None if stats is None else stats.tokens,
     )
     if stats is not None:
         length = (fit_to_corpus if paper is None else follow_paper)(config, stats)

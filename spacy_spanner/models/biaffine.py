@@ -15,13 +15,15 @@ from torch.nn import functional as F
 from ..contract import Cost, Decoded, Facts, Gold, SpanModule, Tokens
 from ..dropout import Dropout
 from ..errors import check
-from ..label_axes import LabelAxis, mark_layer
+from ..label_axes import CLASSES, LabelAxis, mark, mark_layer
 from ..spans.bands import last_tokens, pair_products
 from ..spans.geometry import crosses, iou
 from ..spans.pair_table import PairTable
 from ..spans.soft_nms import pad_by_row
 from .builder import architecture
 from .pointer_scorers import START_LOGIT
+
+N_WIDTHS, EXACT = 32, 16  # classes of widths, of which the first have one width each
 
 
 class BiaffineNER(SpanModule):
@@ -36,12 +38,15 @@ class BiaffineNER(SpanModule):
         nested: bool = True,
         max_width: Optional[int] = None,
         dropout: float = 0.2,
+        width_bias: bool = False,
     ):
         """
         hidden_width: Width of the start and the end layer.
         nested: Find spans inside others, but none that cross; otherwise none that overlap.
         max_width: Widest span to look at; null for no other bound than the component's.
         dropout: On the token vectors and on the outputs of the start and end layers.
+        width_bias: Learn a score of each class for the width of a span. An encoder that sees a few
+            words beside a token, such as a CNN, does not know how far apart two tokens are.
         """
         super().__init__(width=width, n_labels=n_labels)
         self.n_classes, self.nested, self.max_width = n_labels + 1, nested, max_width
@@ -53,6 +58,11 @@ class BiaffineNER(SpanModule):
         self.from_end = nn.Linear(hidden_width, self.n_classes, bias=False)
         # Almost no span is an entity: an untrained model that found half of all would be slow.
         nn.init.constant_(self.from_start.bias[1:], START_LOGIT)
+        self.from_width: Optional[nn.Embedding] = None
+        if width_bias:
+            self.from_width = nn.Embedding(N_WIDTHS, self.n_classes)
+            nn.init.zeros_(self.from_width.weight)
+            mark(self.from_width.weight, None, CLASSES, factor=0.0)
         mark_layer(self.bilinear, LabelAxis(fixed=1, size=hidden_width))
         mark_layer(self.from_start)
         mark_layer(self.from_end)
@@ -79,6 +89,9 @@ class BiaffineNER(SpanModule):
         table = self.table_of(tokens.mask.shape[1], tokens.max_width)
         products = pair_products(queries, keys[:, None].expand_as(queries), table.band)
         terms = first.transpose(1, 2)[..., None] + last_tokens(last.transpose(1, 2), table.band)
+        if self.from_width is not None:
+            widths = table.widths(products.device)  # (L, X)
+            terms = terms + self.from_width(width_class(widths)).permute(2, 0, 1)
         return products + terms
 
     def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
@@ -125,6 +138,12 @@ class BiaffineNER(SpanModule):
 
     def cost(self) -> Cost:
         return Cost(token=2)  # a row and a column of the table
+
+
+def width_class(widths: Tensor) -> Tensor:
+    """Small widths one by one, larger ones by quarters of a power of two."""
+    beyond = (widths.clamp(min=EXACT) / EXACT).log2().mul(4).long()
+    return (widths.clamp(1, EXACT) - 1 + beyond).clamp(max=N_WIDTHS - 1)
 
 
 def take_by_rank(spans: Tensor, scores: Tensor, *, n_rows: int, nested: bool) -> Tensor:

@@ -24,7 +24,8 @@ from .recurrent import BiLSTM
 
 
 class BiLSTMPointer(SpanModule):
-    """BiLSTM, the pointer of MIN's Boundary Module, and a softmax over the labels of what it found."""
+    """BiLSTM, the pointer of MIN's Boundary Module, and a softmax over the labels of what it found.
+    The LSTMs read one sentence at a time."""
 
     contextual = True
 
@@ -43,15 +44,16 @@ class BiLSTMPointer(SpanModule):
     @classmethod
     def facts(cls, options: Mapping[str, Any]) -> Facts:
         check(cls.__name__, options, [("hidden", options["hidden"] > 0, "it must be positive")])
-        return Facts(flat=True, threshold=0.0)
+        return Facts(flat=True, needs_sentences=True, threshold=0.0)
 
     def encode(self, tokens: Tokens) -> Tokens:
-        states = self.encoder(self.dropout(tokens.x), tokens.lengths)
+        states = tokens.by_sentence(self.encoder, self.dropout(tokens.x))
         return tokens.with_states(self.dropout(states))
 
     def points(self, encoded: Tokens) -> Tensor:
         """Log-probabilities of the last word, for each first word.  (B, L, L + 1)"""
-        return self.pointer(encoded.x, encoded.mask, encoded.max_width)
+        decoded = encoded.by_sentence(self.pointer.decode, encoded.x)
+        return self.pointer.points(decoded, encoded.x, encoded.mask, encoded.max_width)
 
     def label_logits(self, x: Tensor, spans: Tensor) -> Tensor:
         """Scores of the labels of spans (N, 4), by their first and last state.  (N, C)"""

@@ -5,7 +5,7 @@ Axes: B rows, L tokens, D width, N spans. The sentinel is column L of a pointer'
 
 from __future__ import annotations
 
-from typing import Optional, Tuple
+from typing import List, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -53,12 +53,19 @@ class Pointer(nn.Module):
         self.scores = BiaffineScores(query_width=width, key_width=width)
 
     def forward(self, x: Tensor, mask: Tensor, max_width: Optional[int] = None) -> Tensor:
+        """As `points`, of words whose decoder reads the whole row."""
+        return self.points(self.decode(x), x, mask, max_width)
+
+    def decode(self, x: Tensor, lengths: Optional[List[int]] = None) -> Tensor:
+        """States of the decoder; x is zero where padded, so lengths are not needed.  (B, L, D)"""
+        return self.decoder(neighbour_sum(x))[0]
+
+    def points(self, decoded: Tensor, x: Tensor, mask: Tensor, max_width: Optional[int]) -> Tensor:
         """Log-probabilities of each place, for each word.  (B, L, L + 1)
 
         x (B, L, D) is zero where padded. Padded words point to the sentinel.
         max_width: Longest entity to point over; None for no bound."""
         sentinel = self.sentinel.expand(x.shape[0], 1, -1)  # (B, 1, D)
-        decoded = self.decoder(neighbour_sum(x))[0]  # (B, L, D)
         logits = self.scores(decoded, torch.cat([x, sentinel], dim=1))  # (B, L, L + 1)
         allowed = PairTable(x.shape[1], x.shape[1]).spans(mask)  # (B, L, L)
         if max_width is not None:

@@ -134,7 +134,8 @@ class HierarchicalNER(SpanModule, StartsFromSample):
         """The state of each token, mixed with what the memory knows of its word (eq. 13)."""
         words = tokens.x[..., : self.word_width]  # (B, L, E)
         x = self.dropout(tokens.x)  # (B, L, D)
-        h = self.states(x, words, tokens)  # (B, L, D)
+        # One sentence at a time, so that its states are the same whatever shares the row.
+        h = tokens.by_sentence(self.sentence_states, torch.cat([x, words], dim=2))  # (B, L, D)
         if self.memory is None:
             return tokens.with_states(self.dropout(h))
         keys = tokens.extras.get(KEYS)
@@ -144,22 +145,14 @@ class HierarchicalNER(SpanModule, StartsFromSample):
             return tokens.with_states(self.dropout(h), response=self.dropout(r), weight=weight)
         return tokens.with_states(self.dropout(weight * h + (1 - weight) * r))
 
-    def states(self, x: Tensor, words: Tensor, tokens: Tokens) -> Tensor:
-        """The BiLSTM's states. It reads one sentence at a time, so that a sentence has the same states
-        whatever shares its row.  (B, L, D)"""
-        inside = tokens.sentences
-        if inside is None:
-            return self.sentence_states(x, words, tokens.mask, tokens.lengths)
-        x, words = inside.split(x), inside.split(words)
-        states = inside.merge(self.sentence_states(x, words, inside.mask, inside.lengths))
-        return states.masked_fill(~tokens.mask[..., None], 0.0)
-
-    def sentence_states(
-        self, x: Tensor, words: Tensor, mask: Tensor, lengths: List[int]
-    ) -> Tensor:
-        """As `states`, for rows of one sentence each."""
+    def sentence_states(self, values: Tensor, lengths: List[int]) -> Tensor:
+        """The BiLSTM's states of sentences, from their token and word vectors (S, M, D + E) side by
+        side.  (S, M, H)"""
+        x, words = values.split([self.width, self.word_width], dim=2)
         if self.sentence is not None:
-            s = self.sentence(x, words, mask, lengths)  # (B, D')
+            n_tokens = torch.tensor(lengths, device=x.device)[:, None]  # (S, 1)
+            mask = torch.arange(x.shape[1], device=x.device) < n_tokens  # (S, M)
+            s = self.sentence(x, words, mask, lengths)  # (S, D')
             x = torch.cat([x, s[:, None].expand(-1, x.shape[1], -1)], dim=2)
         return self.lstm(x, lengths)
 

@@ -6,7 +6,7 @@ B rows, L tokens, W widths, D width, H hidden width, C labels, N spans, O output
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Tuple
+from typing import List, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -15,8 +15,6 @@ from torch.nn import functional as F
 from ..contract import Tokens
 from ..dropout import Dropout
 from ..spans.range_max import RangeMax
-
-PIECE = 1 << 15  # numbers that fit into the caches of a CPU
 
 
 @dataclass
@@ -88,16 +86,25 @@ class SpanScorer(nn.Module):
 
 def gelu(x: Tensor) -> Tensor:
     """GELU. On a CPU, oneDNN keeps code for every shape it has met, a few kilobytes each: without a
-    gradient, numbers are taken in pieces whose sizes are powers of two."""
-    if x.device.type != "cpu" or (x.requires_grad and torch.is_grad_enabled()):
+    gradient, numbers are taken in two pieces of sizes that recur."""
+    if x.device.type != "cpu" or x.numel() == 0 or (x.requires_grad and torch.is_grad_enabled()):
         return F.gelu(x)
     result = torch.empty_like(x, memory_format=torch.contiguous_format)
-    whole, rest = divmod(x.numel(), PIECE)
-    sizes = [PIECE] * whole + [1 << bit for bit in range(rest.bit_length()) if rest >> bit & 1]
-    parts = x.contiguous().view(-1).split(sizes), result.view(-1).split(sizes)
-    for part, target in zip(*parts, strict=True):
-        torch.ops.aten.gelu.out(part, out=target)
+    numbers, target = x.contiguous().view(-1), result.view(-1)
+    for piece in recurring_pieces(x.numel()):
+        torch.ops.aten.gelu.out(numbers[piece], out=target[piece])
     return result
+
+
+def recurring_pieces(total: int) -> List[slice]:
+    """One or two slices that cover `total` numbers, some of them twice. Their sizes have at most
+    four significant bits, so that all totals together need few sizes."""
+    low_bits = max(total.bit_length() - 4, 0)
+    whole = total >> low_bits << low_bits
+    if whole == total:
+        return [slice(0, total)]
+    rest = 1 << (total - whole - 1).bit_length()
+    return [slice(0, whole), slice(total - rest, total)]
 
 
 def project(x: Tensor, index: Tensor, weight: Tensor) -> Tensor:

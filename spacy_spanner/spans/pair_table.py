@@ -78,6 +78,13 @@ class PairTable:
         unknown = (~known).cumsum(1)  # (B, L): unknown tokens up to and with each
         return unknown[:, None, :] == (unknown - (~known).long())[:, :, None]
 
+    def widths(self, device: torch.device) -> Tensor:
+        """Widths of the spans of cells, under 1 where there is none.  (L, X) or, of a band, (1, X)"""
+        column = torch.arange(self.columns, device=device)
+        if self.band is not None:
+            return column[None] + 1
+        return column - column[:, None] + 1
+
     def end(self, start: Tensor, column: Tensor) -> Tensor:
         """Ends (exclusive) of the spans of cells.  (N,), (N,) -> (N,)"""
         return (column if self.band is None else start + column) + 1

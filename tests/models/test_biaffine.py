@@ -7,7 +7,12 @@ import pytest
 import torch
 
 from spacy_spanner.contract import Tokens
-from spacy_spanner.models.biaffine import BiaffineNER, build_biaffine_ner, take_by_rank
+from spacy_spanner.models.biaffine import (
+    BiaffineNER,
+    build_biaffine_ner,
+    take_by_rank,
+    width_class,
+)
 
 from ..rows import gradient_is_exact, loss_on_meta, make_gold, make_tokens, one_row, table
 
@@ -35,8 +40,19 @@ def slow_scores(module, x, i, j):
             end[a] * bilinear[a, b] * start[b] for a in range(H) for b in range(H)
         )  # the table of a class meets both layers
         score = score + module.from_start.weight[k] @ start + module.from_start.bias[k]
-        scores.append((score + module.from_end.weight[k] @ end).item())
+        score = score + module.from_end.weight[k] @ end
+        if module.from_width is not None:
+            score = score + module.from_width.weight[j - i, k]  # few tokens: a class each
+        scores.append(score.item())
     return scores
+
+
+def test_classes_of_widths():
+    """Each of 1 to 16 has its own, then four to a doubling; none is beyond the last."""
+    classes = width_class(torch.arange(1, 400)).tolist()
+    assert classes[:17] == [*range(16), 15]
+    assert [classes[width - 1] for width in (19, 20, 32, 64, 399)] == [15, 16, 19, 23, 31]
+    assert classes == sorted(classes) and width_class(torch.tensor([-3])).item() == 0
 
 
 def all_spans(max_width=None):
@@ -46,9 +62,11 @@ def all_spans(max_width=None):
                 yield row, i, j
 
 
+@pytest.mark.parametrize("width_bias", [False, True])
 @pytest.mark.parametrize("max_width", [None, 2, 3])
-def test_scores_equal_a_slow_loop(max_width):
-    module, tokens = make(max_width=max_width), make_tokens(LENGTHS, D)
+def test_scores_equal_a_slow_loop(max_width, width_bias):
+    module = make(max_width=max_width, width_bias=width_bias)
+    tokens = make_tokens(LENGTHS, D)
     logits = module.logits(tokens)
     band = module.table_of(max(LENGTHS), None).band
     assert band == (2 if max_width == 2 else None)

@@ -3,9 +3,18 @@
 import pytest
 import torch
 
+from spacy_spanner.contract import Tokens
 from spacy_spanner.models.bilstm_pointer import BiLSTMPointer, build_bilstm_pointer
 
-from ..rows import gradient_is_exact, loss_on_meta, make_gold, make_tokens, one_row, table
+from ..rows import (
+    gradient_is_exact,
+    loss_on_meta,
+    make_gold,
+    make_tokens,
+    one_row,
+    table,
+    with_sentences,
+)
 
 D, C = 5, 3
 LENGTHS = [6, 3, 1, 9]
@@ -43,6 +52,18 @@ def test_loss_equals_a_slow_loop(partly):
         labels -= slow_label_log_probs(module, encoded.x[row], start, stop)[label].item()
     got = module(tokens, make_gold(GOLD, known=known if partly else None)).item()
     assert got == pytest.approx(pointing + labels / len(GOLD), abs=1e-5)
+
+
+def test_lstms_read_one_sentence_at_a_time():
+    """States and the pointer's queries of a row of 2 + 4 tokens are those of two rows."""
+    module, tokens = make().eval(), make_tokens(LENGTHS, D)
+    joined = module.encode(with_sentences(tokens, [(0, 2)]))
+    decoded = joined.by_sentence(module.pointer.decode, joined.x)
+    for begin, end in ((0, 2), (2, 6)):
+        cut = slice(0, 1), slice(begin, end)
+        alone = module.encode(Tokens(tokens.x[cut], tokens.mask[cut], [end - begin]))
+        torch.testing.assert_close(joined.x[cut], alone.x)
+        torch.testing.assert_close(decoded[cut], module.pointer.decode(alone.x))
 
 
 def test_decoding_equals_a_slow_loop():
