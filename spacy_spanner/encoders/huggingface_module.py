@@ -31,6 +31,7 @@ class Group(NamedTuple):
 
     ids: Tensor  # (B, L)
     mask: Optional[Tensor]  # (B, L) None: no padding
+    embedded: Optional[Tensor] = None  # (B, L, D) the embeddings of the pieces, where looked up
 
 
 class PieceModule(nn.Module, ABC):
@@ -56,6 +57,10 @@ class PieceModule(nn.Module, ABC):
     def encode(self, group: Group) -> Tensor:
         """The vectors of the pieces of a group.  (B, L, D)"""
 
+    def prepared(self, groups: List[Group]) -> List[Group]:
+        """What is looked up for all groups at once."""
+        return groups
+
     @property
     def device(self) -> torch.device:
         return next((p.device for p in self.parameters()), torch.device("cpu"))
@@ -63,7 +68,7 @@ class PieceModule(nn.Module, ABC):
     def forward(self, batch: PieceBatch) -> Tensor:  # (T, D)
         device = self.device
         lengths = numpy.array([len(ids) for ids in batch.ids])
-        outputs: List[Tensor] = []
+        groups: List[Group] = []
         starts = numpy.empty(len(lengths), dtype="int64")  # of each sequence among all pieces
         n_pieces = 0
         budget = self.max_batch_tokens or (CPU_TOKENS if device.type == "cpu" else GPU_TOKENS)
@@ -71,8 +76,8 @@ class PieceModule(nn.Module, ABC):
             longest = int(lengths[rows[0]])
             starts[rows] = n_pieces + numpy.arange(len(rows)) * longest
             n_pieces += len(rows) * longest
-            output = self.encode(self.group(batch, rows, lengths, device))  # (B, L, D)
-            outputs.append(output.flatten(0, 1).float())
+            groups.append(self.group(batch, rows, lengths, device))
+        outputs = [self.encode(group).flatten(0, 1).float() for group in self.prepared(groups)]
         pieces = torch.cat(outputs) if len(outputs) > 1 else outputs[0]  # (P, D)
         return self.pool(pieces, starts[batch.sequence] + batch.position, batch)
 
@@ -140,10 +145,24 @@ class HuggingFaceModule(PieceModule):
     def n_layers(self) -> int:
         return self.encoder.config.num_hidden_layers
 
+    def prepared(self, groups: List[Group]) -> List[Group]:
+        """In training, the embeddings of all pieces are looked up at once: each look-up has a gradient
+        as large as the vocabulary."""
+        lookup = self.encoder.get_input_embeddings()
+        if not torch.is_grad_enabled() or not lookup.weight.requires_grad or len(groups) == 1:
+            return groups
+        embedded = lookup(torch.cat([group.ids.flatten() for group in groups]))  # (P, D)
+        parts = embedded.split([group.ids.numel() for group in groups])
+        return [
+            group._replace(embedded=part.unflatten(0, group.ids.shape))
+            for group, part in zip(groups, parts, strict=True)
+        ]
+
     def encode(self, group: Group) -> Tensor:  # (B, L, D)
         with self.half_precision(group.ids.device):
             output = self.encoder(
-                input_ids=group.ids,
+                input_ids=group.ids if group.embedded is None else None,
+                inputs_embeds=group.embedded,
                 attention_mask=group.mask,
                 output_hidden_states=self.mix is not None,
                 return_dict=True,

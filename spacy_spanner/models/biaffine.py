@@ -53,7 +53,10 @@ class BiaffineNER(SpanModule):
         self.dropout = Dropout(dropout)
         self.start, self.end = nn.Linear(width, hidden_width), nn.Linear(width, hidden_width)
         self.bilinear = nn.Linear(hidden_width, self.n_classes * hidden_width, bias=False)
-        nn.init.normal_(self.bilinear.weight, std=1 / hidden_width)  # scores of about one
+        # Each score is a sum over all pairs of hidden units: without the scale, a step of Adam, which
+        # moves every weight alike, would move scores by far more than one.
+        self.scale = hidden_width**-0.5
+        nn.init.normal_(self.bilinear.weight, std=self.scale)  # scores of about one
         self.from_start = nn.Linear(hidden_width, self.n_classes)
         self.from_end = nn.Linear(hidden_width, self.n_classes, bias=False)
         # Almost no span is an entity: an untrained model that found half of all would be slow.
@@ -82,7 +85,7 @@ class BiaffineNER(SpanModule):
         """Class scores of all pairs of tokens.  (B, K, L, X)"""
         x = self.dropout(tokens.unpadded)  # (T, D)
         start, end = self.dropout(self.start(x).relu()), self.dropout(self.end(x).relu())  # (T, H)
-        parts = [self.bilinear(start), end, self.from_start(start), self.from_end(end)]
+        parts = [self.scale * self.bilinear(start), end, self.from_start(start), self.from_end(end)]
         sizes = [part.shape[1] for part in parts]
         queries, keys, first, last = tokens.pad(torch.cat(parts, dim=1)).split(sizes, dim=2)
         queries = queries.unflatten(2, (self.n_classes, -1)).transpose(1, 2)  # (B, K, L, H)

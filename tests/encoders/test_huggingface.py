@@ -232,6 +232,25 @@ def test_averaged_weights_reach_the_encoder_and_leave_it_after_an_error(bert):
     assert_array_equal(model.predict(docs)[0], last)
 
 
+def test_embeddings_looked_up_at_once_give_the_same(any_kind, monkeypatch):
+    module = module_of(build(any_kind, window=10, stride=6, max_batch_tokens=64)).eval()
+    batch = module.reader.read([doc for doc in make_docs() if len(doc)])
+    results = []
+    for at_once in (True, False):
+        if not at_once:
+            monkeypatch.setattr(module, "prepared", lambda groups: groups)
+        module.zero_grad(set_to_none=True)
+        vectors = module(batch)
+        vectors.square().sum().backward()
+        grads = {name: p.grad for name, p in module.named_parameters() if p.grad is not None}
+        results.append((vectors.detach(), grads))
+    (one, grads), (two, others) = results
+    torch.testing.assert_close(one, two)
+    assert grads.keys() == others.keys()
+    for name, grad in grads.items():
+        torch.testing.assert_close(grad, others[name], atol=1e-3, rtol=1e-3)
+
+
 def test_gradient_checkpointing_gives_the_same_gradient(bert):
     grads = []
     for checkpointing in (False, True):

@@ -34,9 +34,12 @@ class Embedding(torch.nn.Module):
         self.config = config
         self.words = torch.nn.Embedding(config.vocab_size, WIDTH)
 
-    def forward(self, *, input_ids, attention_mask, **options):
-        assert attention_mask is None or attention_mask.shape == input_ids.shape
-        states = self.words(input_ids)
+    def get_input_embeddings(self):
+        return self.words
+
+    def forward(self, *, input_ids, inputs_embeds, attention_mask, **options):
+        states = self.words(input_ids) if inputs_embeds is None else inputs_embeds
+        assert attention_mask is None or attention_mask.shape == states.shape[:2]
         return SimpleNamespace(hidden_states=[states] * 3, last_hidden_state=states)
 
 
