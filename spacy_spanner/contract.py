@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from inspect import signature
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import numpy
 import torch
@@ -45,19 +45,11 @@ class Sentences:
         self.number = torch.from_numpy(number).to(device)  # (B, L), undefined where padded
         # Padding points to some token, whose value is never read.
         self._places = torch.from_numpy((first[:, None] + steps) * inside).to(device)  # (S, M)
-        inverse = numpy.zeros(starts.size, dtype=numpy.int64)  # (B * L,)
-        inverse[(first[:, None] + steps)[inside]] = numpy.flatnonzero(inside)
-        self._inverse = torch.from_numpy(inverse.reshape(starts.shape)).to(device)  # (B, L)
 
     def split(self, values: Tensor) -> Tensor:
         """Values of tokens in rows, sentence by sentence.  (B, L, K) -> (S, M, K)"""
         taken = values.flatten(0, 1).index_select(0, self._places.flatten())
         return taken.view(*self._places.shape, values.shape[2])
-
-    def merge(self, values: Tensor) -> Tensor:
-        """The inverse of `split`; undefined where rows are padded.  (S, M, K) -> (B, L, K)"""
-        taken = values.flatten(0, 1).index_select(0, self._inverse.flatten())
-        return taken.view(*self._inverse.shape, values.shape[2])
 
     def spread(self, values: Tensor) -> Tensor:
         """Values of sentences, to each of their tokens.  (S, K) -> (B, L, K)"""
@@ -134,16 +126,6 @@ class Tokens:
         """Index of each unpadded token in the flattened rows.  (T,)"""
         is_token = numpy.arange(self.mask.shape[1]) < numpy.array(self.lengths)[:, None]  # (B, L)
         return torch.from_numpy(numpy.flatnonzero(is_token)).to(self.mask.device)
-
-    def by_sentence(self, layer: Callable[[Tensor, List[int]], Tensor], values: Tensor) -> Tensor:
-        """What a layer gives for values (B, L, K) if each sentence is a row, zero where padded. The
-        layer takes rows and their lengths.  (B, L, H)"""
-        inside = self.sentences
-        if inside is None:
-            return layer(values, self.lengths)
-        rows = inside.split(values).masked_fill(~inside.mask[..., None], 0.0)  # (S, M, K)
-        result = inside.merge(layer(rows, inside.lengths))  # (B, L, H)
-        return result.masked_fill(~self.mask[..., None], 0.0)
 
     def with_states(self, x: Tensor, **parts: Tensor) -> Tokens:
         """The same rows with other token vectors."""

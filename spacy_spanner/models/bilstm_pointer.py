@@ -22,13 +22,9 @@ from .boundary_pointer import Pointer
 from .builder import architecture
 from .recurrent import BiLSTM
 
-# Taken from the logit of an end in another sentence. Not infinite: rules may have cut an entity.
-OTHER_SENTENCE = 10.0
-
 
 class BiLSTMPointer(SpanModule):
-    """BiLSTM, the pointer of MIN's Boundary Module, and a softmax over the labels of what it found.
-    One sentence is read at a time, as no pointer is learned well over a long row."""
+    """BiLSTM, the pointer of MIN's Boundary Module, and a softmax over the labels of what it found."""
 
     contextual = True
 
@@ -47,21 +43,15 @@ class BiLSTMPointer(SpanModule):
     @classmethod
     def facts(cls, options: Mapping[str, Any]) -> Facts:
         check(cls.__name__, options, [("hidden", options["hidden"] > 0, "it must be positive")])
-        return Facts(flat=True, needs_sentences=True, threshold=0.0)
+        return Facts(flat=True, threshold=0.0)
 
     def encode(self, tokens: Tokens) -> Tokens:
-        states = tokens.by_sentence(self.encoder, self.dropout(tokens.x))
+        states = self.encoder(self.dropout(tokens.x), tokens.lengths)
         return tokens.with_states(self.dropout(states))
 
     def points(self, encoded: Tokens) -> Tensor:
         """Log-probabilities of the last word, for each first word.  (B, L, L + 1)"""
-        decoded = encoded.by_sentence(self.pointer.decode, encoded.x)
-        logits = self.pointer.logits(decoded, encoded.x)  # (B, L, L + 1)
-        if encoded.sentences is not None:
-            number = encoded.sentences.number  # (B, L)
-            elsewhere = number[:, :, None] != number[:, None, :]  # (B, L, L)
-            logits = logits - OTHER_SENTENCE * F.pad(elsewhere, (0, 1))
-        return self.pointer.normalize(logits, encoded.mask, encoded.max_width)
+        return self.pointer(encoded.x, encoded.mask, encoded.max_width)
 
     def label_logits(self, x: Tensor, spans: Tensor) -> Tensor:
         """Scores of the labels of spans (N, 4), by their first and last state.  (N, C)"""

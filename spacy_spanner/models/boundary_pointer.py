@@ -5,7 +5,7 @@ Axes: B rows, L tokens, D width, N spans. The sentinel is column L of a pointer'
 
 from __future__ import annotations
 
-from typing import List, Optional, Tuple
+from typing import Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -57,21 +57,10 @@ class Pointer(nn.Module):
 
         x (B, L, D) is zero where padded. Padded words point to the sentinel.
         max_width: Longest entity to point over; None for no bound."""
-        return self.normalize(self.logits(self.decode(x), x), mask, max_width)
-
-    def decode(self, x: Tensor, lengths: Optional[List[int]] = None) -> Tensor:
-        """States of the decoder; x is zero where padded, so lengths are not needed.  (B, L, D)"""
-        return self.decoder(neighbour_sum(x))[0]
-
-    def logits(self, decoded: Tensor, x: Tensor) -> Tensor:
-        """Scores of each place, for each word.  (B, L, L + 1)"""
         sentinel = self.sentinel.expand(x.shape[0], 1, -1)  # (B, 1, D)
-        return self.scores(decoded, torch.cat([x, sentinel], dim=1))
-
-    @staticmethod
-    def normalize(logits: Tensor, mask: Tensor, max_width: Optional[int]) -> Tensor:
-        """Log-probabilities of what may be pointed to, as `forward` has them."""
-        allowed = PairTable(mask.shape[1], mask.shape[1]).spans(mask)  # (B, L, L)
+        decoded = self.decoder(neighbour_sum(x))[0]  # (B, L, D)
+        logits = self.scores(decoded, torch.cat([x, sentinel], dim=1))  # (B, L, L + 1)
+        allowed = PairTable(x.shape[1], x.shape[1]).spans(mask)  # (B, L, L)
         if max_width is not None:
             allowed = allowed.tril(max_width - 1)
         return logits.masked_fill(~F.pad(allowed, (0, 1), value=True), FORBIDDEN).log_softmax(2)

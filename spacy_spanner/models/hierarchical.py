@@ -7,7 +7,7 @@ Axes: B rows (sentences), L tokens, D width, E width of word vectors, K tags.
 from __future__ import annotations
 
 import math
-from typing import Any, List, Literal, Mapping, Optional
+from typing import Any, Literal, Mapping, Optional
 
 import torch
 from torch import Tensor
@@ -117,7 +117,7 @@ class HierarchicalNER(SpanModule, StartsFromSample):
         rules.append(("kernel", kernel > 0 and kernel % 2 == 1, "it must be odd, to have a middle"))
         rules.append(("mix", 0 <= options["mix"] <= 1, "it must lie between 0 and 1"))
         check("HierarchicalNER", options, rules)
-        return Facts(flat=True, needs_sentences=True, threshold=0.0)
+        return Facts(flat=True, needs_sentences=options["sentence_level"] != "off", threshold=0.0)
 
     def prepare(self, tokens: Tokens, gold: Gold) -> None:
         """Start each label embedding from the mean word vector of its entities."""
@@ -134,8 +134,9 @@ class HierarchicalNER(SpanModule, StartsFromSample):
         """The state of each token, mixed with what the memory knows of its word (eq. 13)."""
         words = tokens.x[..., : self.word_width]  # (B, L, E)
         x = self.dropout(tokens.x)  # (B, L, D)
-        # One sentence at a time, so that its states are the same whatever shares the row.
-        h = tokens.by_sentence(self.sentence_states, torch.cat([x, words], dim=2))  # (B, L, D)
+        if self.sentence is not None:
+            x = torch.cat([x, self.sentence_vectors(x, words, tokens)], dim=2)
+        h = self.lstm(x, tokens.lengths)  # (B, L, D)
         if self.memory is None:
             return tokens.with_states(self.dropout(h))
         keys = tokens.extras.get(KEYS)
@@ -145,16 +146,15 @@ class HierarchicalNER(SpanModule, StartsFromSample):
             return tokens.with_states(self.dropout(h), response=self.dropout(r), weight=weight)
         return tokens.with_states(self.dropout(weight * h + (1 - weight) * r))
 
-    def sentence_states(self, values: Tensor, lengths: List[int]) -> Tensor:
-        """The BiLSTM's states of sentences, from their token and word vectors (S, M, D + E) side by
-        side.  (S, M, H)"""
-        x, words = values.split([self.width, self.word_width], dim=2)
-        if self.sentence is not None:
-            n_tokens = torch.tensor(lengths, device=x.device)[:, None]  # (S, 1)
-            mask = torch.arange(x.shape[1], device=x.device) < n_tokens  # (S, M)
-            s = self.sentence(x, words, mask, lengths)  # (S, D')
-            x = torch.cat([x, s[:, None].expand(-1, x.shape[1], -1)], dim=2)
-        return self.lstm(x, lengths)
+    def sentence_vectors(self, x: Tensor, words: Tensor, tokens: Tokens) -> Tensor:
+        """The vector of its sentence for each token.  (B, L, D')"""
+        assert self.sentence is not None
+        inside = tokens.sentences
+        if inside is None:
+            s = self.sentence(x, words, tokens.mask, tokens.lengths)  # (B, D')
+            return s[:, None].expand(-1, x.shape[1], -1)
+        s = self.sentence(inside.split(x), inside.split(words), inside.mask, inside.lengths)
+        return inside.spread(s)
 
     def logits(self, encoded: Tokens) -> Tensor:
         """Scores of the tags.  (B, L, K)"""

@@ -61,9 +61,11 @@ class ConfiguredPipe(TrainablePipe):
         ents_key: Span group of the flat entities, with their confidences, wherever ents are written.
         window: Most tokens that are scored as one row.
         overlap: Tokens that rows share where a document without sentence boundaries is cut.
-        pack_sentences: Join sentences into rows; otherwise each sentence is a row.
+        pack_sentences: Join sentences into rows; otherwise each sentence is a row, found by rules
+            where none are marked.
         join_training: Share of the training batches whose documents are joined to rows of up to
-            `window` tokens, as sentences of a long document are in prediction; 0 for none.
+            `window` tokens, as sentences of a long document are in prediction; 0 for none. Only where
+            sentences are packed.
         width_factor: Widest span to look for and, of relations, longest way from one end to the other,
             in multiples of the largest in the training data; None for no bound.
         max_cells: Bound on the numbers the head holds at once; lower it to save memory.

@@ -8,7 +8,7 @@ import numpy
 from spacy.tokens import Doc
 
 from ..batch import END, START, Rows
-from .sentences import marked_starts, sentence_starts
+from .sentences import found_starts, marked_starts, sentence_starts
 
 Row = Tuple[int, int, int, int]  # start, end, own start, own end
 
@@ -29,8 +29,8 @@ def cut_rows(
     overlap: Tokens that consecutive windows share where a text without a sentence boundary has to be
         cut. Any span of up to three quarters of it is held whole by the row that owns its start.
     pack: Put as many whole sentences into a row as fit; otherwise each sentence is a row.
-    joined: Documents (D,) that are joined to rows of up to `window` tokens: in training, so that rows
-        are as long as those of prediction.
+    joined: Documents (D,) that are joined to rows of up to `window` tokens, if sentences are packed:
+        in training, so that rows are as long as those of prediction.
     marked: Documents of the same tokens, from which to read where sentences begin; None for rows
         that need not know.
     longest_sentence: Tokens of a sentence, at most; longer ones are cut.
@@ -47,7 +47,7 @@ def cut_rows(
         for row in doc_rows(docs[number], window=window, overlap=overlap, pack=pack)
     ]
     rows = Rows(lengths, order, numpy.array(table, dtype="int64").reshape(-1, 4))
-    if joined.any():
+    if pack and joined.any():
         rows.table = join_rows(rows.table, end=int(lengths[joined].sum()), window=window)
     if marked is not None:
         found = sentence_starts([marked[i] for i in order], longest_sentence)
@@ -59,7 +59,8 @@ def doc_rows(doc: Doc, *, window: int, overlap: int, pack: bool) -> Iterator[Row
     if pack and len(doc) <= window:
         yield (0, len(doc), 0, len(doc))
         return
-    for start, end in stretches(marked_starts(doc) or [0], len(doc), window if pack else 0):
+    starts = marked_starts(doc) or ([0] if pack else found_starts(doc))
+    for start, end in stretches(starts, len(doc), window if pack else 0):
         yield from windows(start, end, window=window, overlap=overlap)
 
 

@@ -19,6 +19,7 @@ ENDS = frozenset(Sentencizer.default_punct_chars)
 # A word or number that a tokenizer left the full stop at; short words are taken for abbreviations.
 WORD_WITH_STOP = re.compile(r"([^\W\d_]{5,}|[a-z]{4,}|\d+)\.")
 BLANK_LINE = re.compile(r"\s*\n\s*\n\s*")
+ONE_SENTENCE = 48  # tokens of a document that is taken for one sentence
 QUOTE = '"'  # opens and closes
 CLOSING = frozenset(")]}'’”»") | {"''"}  # noqa: RUF001
 
@@ -28,6 +29,16 @@ def marked_starts(doc: Doc) -> List[int]:
     token's own value says nothing."""
     marks = doc.to_array(SENT_START)[1:]
     return [0, *(numpy.flatnonzero(marks == 1) + 1).tolist()] if marks.any() else []
+
+
+def found_starts(doc: Doc) -> List[int]:
+    """The first tokens of the sentences of a document without boundaries, by rules. A short one is a
+    sentence: corpora come so, and rules would sometimes cut it."""
+    if len(doc) <= ONE_SENTENCE:
+        return [0]
+    first = numpy.zeros(len(doc), dtype=bool)
+    first[0] = True
+    return numpy.flatnonzero(first | rule_based_starts(doc.vocab, doc.to_array(ORTH), first)).tolist()
 
 
 def sentence_starts(docs: Sequence[Doc], longest: int) -> Tuple[numpy.ndarray, numpy.ndarray]:

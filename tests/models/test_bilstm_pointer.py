@@ -3,18 +3,9 @@
 import pytest
 import torch
 
-from spacy_spanner.contract import Tokens
 from spacy_spanner.models.bilstm_pointer import BiLSTMPointer, build_bilstm_pointer
 
-from ..rows import (
-    gradient_is_exact,
-    loss_on_meta,
-    make_gold,
-    make_tokens,
-    one_row,
-    table,
-    with_sentences,
-)
+from ..rows import gradient_is_exact, loss_on_meta, make_gold, make_tokens, one_row, table
 
 D, C = 5, 3
 LENGTHS = [6, 3, 1, 9]
@@ -52,21 +43,6 @@ def test_loss_equals_a_slow_loop(partly):
         labels -= slow_label_log_probs(module, encoded.x[row], start, stop)[label].item()
     got = module(tokens, make_gold(GOLD, known=known if partly else None)).item()
     assert got == pytest.approx(pointing + labels / len(GOLD), abs=1e-5)
-
-
-def test_sentences_of_a_row_are_read_one_at_a_time():
-    """States and pointers of a row of 2 + 4 tokens are those of two rows."""
-    module, tokens = make().eval(), make_tokens(LENGTHS, D)
-    joined = module.encode(with_sentences(tokens, [(0, 2)]))
-    points = module.points(joined)
-    for begin, end in ((0, 2), (2, 6)):
-        cut = slice(0, 1), slice(begin, end)
-        alone = module.encode(Tokens(tokens.x[cut], tokens.mask[cut], [end - begin]))
-        torch.testing.assert_close(joined.x[cut], alone.x)
-        places = [*range(begin, end), max(LENGTHS)]
-        torch.testing.assert_close(
-            points[0, begin:end][:, places], module.points(alone)[0], atol=0.01, rtol=0
-        )
 
 
 def test_decoding_equals_a_slow_loop():

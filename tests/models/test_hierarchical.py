@@ -15,8 +15,6 @@ from spacy_spanner.contract import Gold, Tokens
 from spacy_spanner.models.bundled import BundledNER
 from spacy_spanner.models.hierarchical import HierarchicalNER, build_hierarchical_ner
 
-from ..rows import with_sentences
-
 WIDTH, WORD_WIDTH, N_LABELS = 6, 4, 2
 LENGTHS = [5, 3, 1]
 MASK = torch.arange(5) < torch.tensor(LENGTHS)[:, None]
@@ -76,22 +74,6 @@ def test_rows_alone_and_in_a_batch_are_the_same(sentence_level, document_level, 
             torch.testing.assert_close(whole.x[row, :n], encoded.x[0])
             torch.testing.assert_close(logits[row, :n], module.logits(encoded)[0])
     assert module(tokens, GOLD).isfinite()
-
-
-@pytest.mark.parametrize("sentence_level", ["off", "mean", "label"])
-def test_sentences_of_a_row_are_read_one_at_a_time(sentence_level):
-    """A row of 5 tokens with sentences of 2 and 3 has the states of these two as rows."""
-    module, tokens = make_module(sentence_level=sentence_level), make_tokens()
-    joined = with_sentences(tokens, [(0, 2)])
-    joined.extras = tokens.extras
-    with torch.no_grad():
-        encoded = module.encode(joined)
-        for begin, end in ((0, 2), (2, 5)):
-            cut = slice(0, 1), slice(begin, end)
-            extras = {EXTRA: KEYS[cut]}
-            alone = Tokens(tokens.x[cut], tokens.mask[cut], [end - begin], extras=extras)
-            torch.testing.assert_close(encoded.x[cut], module.encode(alone).x)
-        torch.testing.assert_close(encoded.x[1:], module.encode(tokens).x[1:])
 
 
 def test_every_level_changes_the_result():
