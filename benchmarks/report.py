@@ -9,10 +9,11 @@ from typing import Dict, List
 from .comparison import comparison_section
 from .data import DATASETS
 from .document_page import document_lines
+from .encoder_page import encoder_section
 from .production_page import production_section
 from .published import PUBLISHED, RELATIONS_NOTE
 from .readme import write_readme
-from .results import MEMORY, PRODUCTION, RESULTS, SPEED, load, read_lines
+from .results import ENCODERS, MEMORY, PRODUCTION, RESULTS, SPEED, load, read_lines
 from .speed_page import speed_section
 from .tables import Record, average, best_runs, by_corpus, spread, table
 
@@ -60,6 +61,7 @@ def write_report(target: Path, readme: Path) -> None:
     runs, speeds = list(load(RESULTS).values()), read_lines(SPEED)
     parts = [HEAD, comparison_section(runs)]
     parts += [*(accuracy_section(*group) for group in by_corpus(runs)), speed_section(speeds)]
+    parts.append(encoder_section(read_lines(ENCODERS), runs))
     parts += [memory_section(read_lines(MEMORY)), production_section(read_lines(PRODUCTION))]
     target.write_text("\n".join(parts).rstrip() + "\n", encoding="utf8")
     plot(runs, target.parent / "benchmarks.png")

@@ -38,7 +38,9 @@ def found_starts(doc: Doc) -> List[int]:
         return [0]
     first = numpy.zeros(len(doc), dtype=bool)
     first[0] = True
-    return numpy.flatnonzero(first | rule_based_starts(doc.vocab, doc.to_array(ORTH), first)).tolist()
+    return numpy.flatnonzero(
+        first | rule_based_starts(doc.vocab, doc.to_array(ORTH), first)
+    ).tolist()
 
 
 def sentence_starts(docs: Sequence[Doc], longest: int) -> Tuple[numpy.ndarray, numpy.ndarray]:

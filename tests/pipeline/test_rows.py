@@ -53,6 +53,16 @@ def test_sentences_stay_whole_where_they_fit(sentence_lengths, pack):
     assert owned.tolist() == list(range(len(doc)))
 
 
+def test_unmarked_sentences_are_found_by_rules_where_each_is_a_row():
+    sentence = "Ada met Bo in Torvik last week .".split()
+    doc = Doc(VOCAB, words=8 * sentence)  # 64 tokens
+    rows = cut_rows([doc], window=20, overlap=8, pack=False, joined=numpy.ones(1, dtype=bool))
+    assert rows.table.tolist() == [[8 * i, 8 * i + 8] * 2 for i in range(8)]
+    short = Doc(VOCAB, words=6 * sentence)  # taken for one sentence
+    assert len(cut_rows([short], window=60, overlap=8, pack=False)) == 1
+    assert len(cut_rows([doc], window=60, overlap=8, pack=True)) == 2
+
+
 def test_rows_of_a_document_do_not_depend_on_the_batch():
     docs = [make_doc(n) for n in (3, 0, 70, 20)]
     together = cut_rows(docs, window=16, overlap=4, pack=True)
