@@ -17,9 +17,10 @@ from ..forking import forks_wait
 from ..shim import ModuleShim, Size
 from .huggingface_files import Pretrained, load_pretrained
 from .huggingface_module import depth, make_module
-from .piece_options import check, piece_options, with_piece_options
-from .torch_layer import Encoder, flatten, grad_mode, no_tokens, split
+from .piece_options import piece_options, with_piece_options
+from .torch_layer import Encoder, check_option, flatten, grad_mode, no_tokens, split
 
+NAME = "HuggingFaceEncoder"
 PRECISIONS = {"none": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -170,12 +171,13 @@ def build_huggingface_encoder(
     **pieces: Any,
 ) -> Model[List[Doc], List[Floats2d]]:
     """A pretrained transformer of the library transformers; docs/encoders.md has all options."""
+    check = partial(check_option, NAME)
     check("layers", layers, layers > 0, "it must be positive")
     check("frozen_layers", frozen_layers, frozen_layers >= 0, "it must not be negative")
     check("layer_decay", layer_decay, 0 < layer_decay <= 1, "it must be above 0 and at most 1")
     maker = partial(
         make_module,
-        **piece_options(**pieces),
+        **piece_options(NAME, **pieces),
         layers=layers,
         frozen_layers=None if frozen else frozen_layers,
         gradient_checkpointing=gradient_checkpointing,
@@ -188,4 +190,4 @@ def build_huggingface_encoder(
         scales_gradients=mixed_precision == "fp16",
     )
     start = partial(init, name=name, revision=revision)
-    return Model("HuggingFaceEncoder", forward, init=start, shims=[shim], dims={"nO": width})
+    return Model(NAME, forward, init=start, shims=[shim], dims={"nO": width})

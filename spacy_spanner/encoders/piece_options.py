@@ -10,10 +10,10 @@ from .pieces import Windows
 from .torch_layer import check_option
 
 Build = TypeVar("Build", bound=Callable[..., Any])
-check = partial(check_option, "HuggingFaceEncoder")
 
 
 def piece_options(
+    encoder: str,
     *,
     window: Optional[int] = 128,
     stride: int = 96,
@@ -23,7 +23,10 @@ def piece_options(
     pooling: Literal["first", "mean", "max"] = "mean",
     max_batch_tokens: Optional[int] = None,
 ) -> Dict[str, Any]:
-    """The same as options of `make_module`, checked; docs/encoders.md explains them."""
+    """The same as options of `make_module`, checked; docs/encoders.md explains them.
+
+    encoder: Its name in errors."""
+    check = partial(check_option, encoder)
     check("window", window, window is None or window > 0, "it must be positive, or null")
     fits = stride > 0 and (window is None or stride <= window)
     check("stride", stride, fits, "it must be positive and not larger than `window`")
@@ -44,9 +47,9 @@ def with_piece_options(build: Build) -> Build:
     """`build` with the parameters of `piece_options` in place of its `**pieces`: spaCy reads the
     signature to fill in defaults and to refuse wrong names and types."""
     named = [p for p in signature(build).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
-    shared = signature(piece_options).parameters.values()
+    _, *shared = signature(piece_options).parameters.values()
     hints = {**get_type_hints(piece_options), **get_type_hints(build)}
-    hints.pop("pieces")
+    del hints["encoder"], hints["pieces"]
     parameters = [p.replace(annotation=hints[p.name]) for p in [*named, *shared]]
     vars(build)["__signature__"] = signature(build).replace(
         parameters=parameters, return_annotation=hints["return"]

@@ -26,6 +26,7 @@ from .piece_options import piece_options, with_piece_options
 from .pieces import PieceReader, Windows
 from .torch_layer import Encoder, no_tokens, split
 
+NAME = "QuantizedEncoder"
 IDS, MASK, VECTORS = "ids", "mask", "vectors"  # inputs and output of the graph
 
 
@@ -98,5 +99,5 @@ def build_quantized_encoder(*, width: int, **pieces: Any) -> Model[List[Doc], Li
     """
     if find_spec("onnxruntime") is None:
         raise ImportError(Errors.S212)
-    shim = ModuleShim(partial(make_module, **piece_options(**pieces)))
-    return Model("QuantizedEncoder", forward, init=init, shims=[shim], dims={"nO": width})
+    shim = ModuleShim(partial(make_module, **piece_options(NAME, **pieces)))
+    return Model(NAME, forward, init=init, shims=[shim], dims={"nO": width})

@@ -54,7 +54,7 @@ def test_sentences_stay_whole_where_they_fit(sentence_lengths, pack):
 
 
 def test_unmarked_sentences_are_found_by_rules_where_each_is_a_row():
-    sentence = "Ada met Bo in Torvik last week .".split()
+    sentence = ["Ada", "met", "Bo", "in", "Torvik", "last", "week", "."]
     doc = Doc(VOCAB, words=8 * sentence)  # 64 tokens
     rows = cut_rows([doc], window=20, overlap=8, pack=False, joined=numpy.ones(1, dtype=bool))
     assert rows.table.tolist() == [[8 * i, 8 * i + 8] * 2 for i in range(8)]
