@@ -106,7 +106,10 @@ class ModuleShim(Shim):
                 lr_scale=scale,
             )
             optimizer.L2 = decay
-            parameter.data = xp2torch(weights, device=parameter.device)
+            changed = xp2torch(weights, device=parameter.device)
+            # Where they were changed in place, a view of a view of them at every step would stay.
+            if changed.data_ptr() != parameter.data_ptr():
+                parameter.data = changed
             parameter.grad = None
 
     @contextlib.contextmanager
