@@ -223,6 +223,22 @@ def test_gradient_accumulates_without_optimizer(factory):
     assert not torch.equal(weights(), before)
 
 
+def test_weights_stay_in_their_storage():
+    """A new tensor over the same numbers at each update would hold on to the one before."""
+    nlp = make_nlp("seq_ner")
+    examples = make_examples(nlp)
+    optimizer = nlp.initialize(lambda: examples)
+    module = nlp.get_pipe("seq_ner").model.shims[0].module
+
+    def storages():
+        return [p.untyped_storage()._cdata for p in module.parameters()]
+
+    before = storages()
+    for _ in range(2):
+        nlp.update(examples, sgd=optimizer)
+    assert storages() == before
+
+
 def test_updates_with_empty_documents(nlp):
     nlp = pickle.loads(pickle.dumps(nlp))
     optimizer = nlp.resume_training()
