@@ -35,6 +35,8 @@ make bench BENCH="accuracy --data DATA --transformer FOLDER --datasets conll04,g
 OPENBLAS_NUM_THREADS=1 make bench BENCH="speed --data DATA --encoder hash --threads 1"
 OPENBLAS_NUM_THREADS=1 make bench BENCH="speed --data DATA --encoder transformer --transformer FOLDER --threads 1"
 make bench BENCH="memory"
+make bench BENCH="encoders --data DATA --transformer FOLDER"
+make bench BENCH="heads-of-spacy --data DATA --transformer FOLDER"
 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 make bench BENCH="production --data DATA --transformer FOLDER"
 make bench BENCH="report"
 ```
@@ -45,7 +47,8 @@ gold spans of the training part. Runs take one thread and numpy's matrix product
 result and is the same for all. Words per second are of the processor's time from commit 525ad7a4c6 on; those of earlier rows were taken beside other work: compare them roughly
 (the two bundles on conll04 were slowed down about threefold). Tables without a part on documents were measured before training joined sentences to documents and
 before the small encoders' configs averaged weights; those with one have the rate .002 (SpanNER and its bundle .003,
-which gave SpanNER more than .002 on each corpus), `hire` and `min` half of the steps (`--steps`), and their budget is in `benchmarks/data.py`:
+which gave SpanNER more than .002 on each corpus), and their budget is in `benchmarks/data.py`; batches of SeqNER on the demo have 200 words, as its config has
+them for so small a corpus:
 
 ```bash
 make bench BENCH="accuracy --data DATA --datasets demo,conll04,genia --encoder hash"
