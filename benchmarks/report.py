@@ -48,7 +48,7 @@ result and is the same for all. Words per second are of the processor's time fro
 (the two bundles on conll04 were slowed down about threefold). Tables without a part on documents were measured before training joined sentences to documents and
 before the small encoders' configs averaged weights; those with one have the rate .002 (SpanNER and its bundle .003,
 which gave SpanNER more than .002 on each corpus), and their budget is in `benchmarks/data.py`; batches of SeqNER on the demo have 200 words, as its config has
-them for so small a corpus:
+them for so small a corpus. Runs of `hire` and `min` with half of the steps are from before they read one sentence at a time:
 
 ```bash
 make bench BENCH="accuracy --data DATA --datasets demo,conll04,genia --encoder hash"
@@ -64,7 +64,7 @@ def write_report(target: Path, readme: Path) -> None:
     runs, speeds = list(load(RESULTS).values()), read_lines(SPEED)
     parts = [HEAD, comparison_section(runs)]
     parts += [*(accuracy_section(*group) for group in by_corpus(runs)), speed_section(speeds)]
-    parts.append(encoder_section(read_lines(ENCODERS), runs))
+    parts.append(encoder_section(read_lines(ENCODERS)))
     parts += [memory_section(read_lines(MEMORY)), production_section(read_lines(PRODUCTION))]
     target.write_text("\n".join(parts).rstrip() + "\n", encoding="utf8")
     plot(runs, target.parent / "benchmarks.png")

@@ -39,6 +39,7 @@ def slow_scores(module, x, i, j):
         score = sum(
             end[a] * bilinear[a, b] * start[b] for a in range(H) for b in range(H)
         )  # the table of a class meets both layers
+        score = score * H**-0.5
         score = score + module.from_start.weight[k] @ start + module.from_start.bias[k]
         score = score + module.from_end.weight[k] @ end
         if module.from_width is not None:
