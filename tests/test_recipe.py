@@ -103,3 +103,11 @@ def test_options_reach_the_config(tmp_path, corpus):
     blocks = [config["components"]["tok2vec"]["model"] for config in (small, large)]
     assert blocks[0]["width"] < blocks[1]["width"] and blocks[0]["layers"] < blocks[1]["layers"]
     assert large["components"]["spancat"]["model"]["tok2vec"]["width"] == blocks[1]["width"]
+
+
+@pytest.mark.parametrize(
+    "words,size", [(None, 500), (10_189, 200), (26_525, 500), (1_000_000, 500), (10, 100)]
+)
+def test_a_tagger_has_smaller_batches_for_a_small_corpus(words, size):
+    assert join_config("seq_ner", "hash", words=words)["training"]["batcher"]["size"] == size
+    assert join_config("span_ner", "hash", words=words)["training"]["batcher"]["size"] == 500
