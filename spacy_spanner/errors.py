@@ -273,6 +273,10 @@ class Warnings(metaclass=WithCodes):
         "how long rows were. It looks for spans of up to {width} tokens. Train it again, or set "
         "`width_factor`."
     )
+    SW07 = (
+        "'{name}' wrote nothing to `{source}`, which is compared with gold, so it finds nothing. Choose "
+        "what is compared with --output and --spans-key."
+    )
     SW10 = (
         "`spacy-spanner.TagEmbed.v1`: no token has `{attr}`, so every token gets the same vector. Put a "
         "component that sets it (such as a tagger) before this one and, for training, name it in "

@@ -77,6 +77,15 @@ def test_the_page_is_that_of_the_records(tmp_path):
     assert written == (ROOT / "docs" / "papers.md").read_text(encoding="utf8")
 
 
+def test_groups_of_a_record_add_up_to_its_score():
+    for record in [*read_lines(RESULTS), *read_lines(PAPER_RUNS)]:
+        lengths = record.get("analysis", {}).get("lengths", {}).values()
+        if lengths:
+            hits, misses, alarms = map(sum, zip(*lengths, strict=True))
+            f = 200 * hits / (2 * hits + misses + alarms)
+            assert f == pytest.approx(record["f"], abs=0.05), record["system"]
+
+
 def test_links_of_the_page_lead_to_its_tables():
     toc = pytest.importorskip("markdown.extensions.toc")
     text = (ROOT / "docs" / "papers.md").read_text(encoding="utf8")

@@ -6,6 +6,7 @@ gold and predictions may be tokenized differently; lengths are counted in tokens
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +19,7 @@ from spacy.tokens import Doc
 from ..corpus.docs import scored_spans
 from ..corpus.pairs import SUFFIX, choose_output, load_pairs
 from ..corpus.record import CorpusError
-from ..errors import Errors
+from ..errors import Errors, Warnings
 from ..relations import get_relations, keyed_relations
 from ..span_scores import SpanKey
 from .proposals import Proposals, find_proposals, locate, rows_in
@@ -107,7 +108,8 @@ def load_systems(
     """Systems over the same gold file, and whether "spans" or "ents" are compared.
 
     sources: Pipelines or .spacy files of predictions.
-    output: "spans", "ents" or "auto": the span group if gold has it anywhere, else ents.
+    output: "spans", "ents" or "auto": the span group if gold has it anywhere, else ents. Where gold
+        has both, what the first system writes.
     limit: Read so many documents at the most; 0 for all.
     """
     pipelines = [None if source.endswith(SUFFIX) else spacy.load(source) for source in sources]
@@ -117,6 +119,10 @@ def load_systems(
     ]
     loaded = [pairs for pairs, _ in read]
     golds = [own for _, own in loaded[0] if own is not None]
+    preds = [[pred for pred, _ in pairs] for pairs in loaded]
+    written = choose_output("auto", preds[0], spans_key=spans_key)
+    if output == "auto" and written == "ents" and any(own.ents for own in golds):
+        output = "ents"  # gold may have both
     output = choose_output(output, golds, spans_key=spans_key)
     if not any(scored_spans(own, output=output, spans_key=spans_key) for own in golds):
         if output == "ents":
@@ -126,8 +132,12 @@ def load_systems(
         raise CorpusError(
             Errors.S023.format(path=gold, key=spans_key, docs=len(golds), keys=keys, hint=hint)
         )
-    preds = [[pred for pred, _ in pairs] for pairs in loaded]
     names = short_names(sources)
+    for name, docs in zip(names, preds, strict=True):
+        written = (doc.ents if output == "ents" else spans_key in doc.spans for doc in docs)
+        if not any(written):
+            source = "doc.ents" if output == "ents" else f"doc.spans['{spans_key}']"
+            warnings.warn(Warnings.SW07.format(name=name, source=source), stacklevel=2)
     more = any(own for _, own in read)
     proposals = [
         None if nlp is None else find_proposals(nlp, own)

@@ -1,8 +1,9 @@
 """Names of systems, and their relations compared with gold."""
 
-from spacy.tokens import Doc
+import pytest
+from spacy.tokens import Doc, DocBin, Span
 
-from spacy_spanner.analysis.systems import read_systems, short_names
+from spacy_spanner.analysis.systems import load_systems, read_systems, short_names
 from spacy_spanner.relations import StoredRelation, set_relations
 
 from .cases import VOCAB
@@ -30,3 +31,35 @@ def test_relations_are_counted_where_gold_has_them():
     [system] = read_systems(["x"], [preds], golds, output="spans", spans_key="sc")
     assert system.relation_counts.tolist() == [[1, 1, 1], [0, 0, 0], [0, 0, 0]]
     assert system.corpus.has_relations.tolist() == [True, False, True]
+
+
+def make_file(path, *, ents, spans):
+    """A .spacy file of one document with an entity in `doc.ents`, `doc.spans`, or both."""
+    doc = Doc(VOCAB, words=["a", "b", "c"])
+    entity = Span(doc, 0, 1, label="PER")
+    if ents:
+        doc.ents = [entity]
+    if spans:
+        doc.spans["sc"] = [entity]
+    DocBin(docs=[doc]).to_disk(path)
+    return str(path)
+
+
+@pytest.mark.parametrize("writes", ["spans", "ents"])
+def test_gold_with_both_is_compared_by_what_the_system_writes(tmp_path, writes):
+    gold = make_file(tmp_path / "gold.spacy", ents=True, spans=True)
+    pred = make_file(tmp_path / "pred.spacy", ents=writes == "ents", spans=writes == "spans")
+    [system], output = load_systems([pred], gold, output="auto", spans_key="sc")
+    assert output == writes
+    assert system.found.tolist() == system.correct.tolist() == [True]
+
+
+def test_a_system_that_writes_elsewhere_is_named(tmp_path):
+    gold = make_file(tmp_path / "gold.spacy", ents=True, spans=True)
+    preds = [
+        make_file(tmp_path / f"{name}.spacy", ents=name == "flat", spans=name == "nested")
+        for name in ("nested", "flat")
+    ]
+    with pytest.warns(UserWarning, match=r"SW07.*'flat' wrote nothing to `doc.spans\['sc'\]`"):
+        systems, _ = load_systems(preds, gold, output="auto", spans_key="sc")
+    assert [own.found.tolist() for own in systems] == [[True], [False]]
