@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Dict, List
 
 from .comparison import comparison_section
 from .data import DATASETS
 from .document_page import document_lines
 from .encoder_page import encoder_section
+from .plots import plot_scores, plot_speed
 from .production_page import production_section
 from .published import PUBLISHED, RELATIONS_NOTE
 from .readme import write_readme
@@ -58,16 +58,29 @@ make bench BENCH="accuracy --data DATA --vectors VECTORS --datasets conll04,wnut
 ```
 """
 
+PICTURES = """## In pictures
+
+F against words per second in prediction, for all systems and encoders. The line joins those that no other one beats in both (the Pareto front). Words per second
+of different rows were taken at different times: compare them roughly.
+
+![F against words per second](benchmarks_speed.png)
+
+F of every system, with the spread over seeds; spaCy's own in grey.
+
+![F of every system](benchmarks.png)
+"""
+
 
 def write_report(target: Path, readme: Path) -> None:
     """The page with its plots, and the figures of the README."""
     runs, speeds = list(load(RESULTS).values()), read_lines(SPEED)
-    parts = [HEAD, comparison_section(runs)]
+    parts = [HEAD, comparison_section(runs), PICTURES]
     parts += [*(accuracy_section(*group) for group in by_corpus(runs)), speed_section(speeds)]
     parts.append(encoder_section(read_lines(ENCODERS)))
     parts += [memory_section(read_lines(MEMORY)), production_section(read_lines(PRODUCTION))]
     target.write_text("\n".join(parts).rstrip() + "\n", encoding="utf8")
-    plot(runs, target.parent / "benchmarks.png")
+    plot_scores(runs, target.parent / "benchmarks.png")
+    plot_speed(runs, target.parent / "benchmarks_speed.png")
     write_readme(readme, runs, speeds)
 
 
@@ -157,30 +170,3 @@ def memory_section(records: List[Record]) -> str:
         f"frequencies by Zipf's law, {min(record['time_ratios']):.2f} to {max(record['time_ratios']):.2f}, both pipelines in "
         f"one process (`make bench BENCH=memory`). {record['machine']}, commit {record['commit']}.\n"
     )
-
-
-def plot(runs: List[Record], target: Path) -> None:
-    """F of every system on every corpus, with the spread over seeds."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    groups = by_corpus(runs)
-    if not groups:
-        return
-    figure, axes = plt.subplots(1, len(groups), figsize=(4.5 * len(groups), 4), squeeze=False)
-    for axis, (dataset, encoder, _, own) in zip(axes[0], groups):
-        chosen = best_runs(own)
-        names = list(chosen)[::-1]
-        values = [[run["f"] for run in chosen[name]] for name in names]
-        errors = [stdev(v) if len(v) > 1 else 0.0 for v in values]
-        colors = ["#999999" if name in ("ner", "spancat") else "#3b6fb6" for name in names]
-        axis.barh(names, [mean(v) for v in values], xerr=errors, color=colors)
-        low = min(mean(v) for v in values)
-        axis.set_xlim(max(0, low - 10), None)
-        axis.set_title(f"{dataset} ({encoder})")
-        axis.set_xlabel("F on dev")
-    figure.tight_layout()
-    figure.savefig(target, dpi=110)
-    plt.close(figure)

@@ -16,6 +16,7 @@ from benchmarks.accuracy import plan, score
 from benchmarks.comparison import comparison_section
 from benchmarks.data import DATASETS, width_of
 from benchmarks.memory import measure as measure_memory
+from benchmarks.plots import pareto_front
 from benchmarks.readme import BEGIN, END, with_figures
 from benchmarks.report import accuracy_section, memory_section
 from benchmarks.results import RESULTS, SPEED, append, load, read_lines, run_key
@@ -239,3 +240,14 @@ def test_figures_of_a_readme_are_renewed_between_the_marks():
     assert once.startswith(f"before\n{BEGIN}") and once.endswith(f"{END}\nafter")
     assert "| conll04, `vectors` | `ner` | 50.0 | `global_pointer` | 60.0 | +10.0 |  |" in once
     assert "old" not in once and with_figures(once, runs, []) == once
+
+
+def test_pareto_front_is_what_no_other_point_beats():
+    points = [(10.0, 50.0, "a"), (20.0, 40.0, "b"), (15.0, 45.0, "c"), (15.0, 44.0, "d")]
+    points += [(9.0, 50.0, "e"), (20.0, 39.0, "f"), (1.0, 60.0, "g")]
+    beaten = {
+        p for p in points for q in points if p != q and q[0] >= p[0] and q[1] >= p[1]
+    }  # fmt: skip
+    front = pareto_front(points)
+    assert set(front) == set(points) - beaten
+    assert [name for _, _, name in front] == ["b", "c", "a", "g"]
