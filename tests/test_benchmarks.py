@@ -245,9 +245,7 @@ def test_figures_of_a_readme_are_renewed_between_the_marks():
 def test_pareto_front_is_what_no_other_point_beats():
     points = [(10.0, 50.0, "a"), (20.0, 40.0, "b"), (15.0, 45.0, "c"), (15.0, 44.0, "d")]
     points += [(9.0, 50.0, "e"), (20.0, 39.0, "f"), (1.0, 60.0, "g")]
-    beaten = {
-        p for p in points for q in points if p != q and q[0] >= p[0] and q[1] >= p[1]
-    }  # fmt: skip
+    beaten = {p for p in points for q in points if p != q and q[0] >= p[0] and q[1] >= p[1]}
     front = pareto_front(points)
     assert set(front) == set(points) - beaten
     assert [name for _, _, name in front] == ["b", "c", "a", "g"]

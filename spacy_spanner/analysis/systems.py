@@ -134,8 +134,7 @@ def load_systems(
         )
     names = short_names(sources)
     for name, docs in zip(names, preds, strict=True):
-        written = (doc.ents if output == "ents" else spans_key in doc.spans for doc in docs)
-        if not any(written):
+        if not any(doc.ents if output == "ents" else spans_key in doc.spans for doc in docs):
             source = "doc.ents" if output == "ents" else f"doc.spans['{spans_key}']"
             warnings.warn(Warnings.SW07.format(name=name, source=source), stacklevel=2)
     more = any(own for _, own in read)
