@@ -27,7 +27,7 @@ from spacy_spanner.analysis.report import make_report
 from spacy_spanner.analysis.systems import load_systems
 from spacy_spanner.relations import doc_relations
 
-from .data import DATASETS, corpus, read_docs, width_of
+from .data import DATASETS, TRANSFORMERS, corpus, read_docs, width_of
 from .documents import FORMS, documents, running_text, to_predict
 from .systems import SYSTEMS, make_config
 
@@ -88,7 +88,8 @@ def execute(
         )
         dev_docs = read_docs(paths["dev"], dataset.lang)
         scores = score(best, dev_docs)
-        if run.seed == 0 and dataset.running_text:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024  # without what follows
+        if run.seed == 0 and dataset.running_text and run.encoder not in TRANSFORMERS:
             scores["running_text"] = running_text(best, train_docs, docs=100, tokens=5000)
         scores["analysis"] = analysis(Path(folder) / "model-best", paths["dev"], train_docs)
         proposals = scores["analysis"]["proposals"]
@@ -102,7 +103,7 @@ def execute(
         "seconds_per_epoch": round(clock.busy * n_words / max(clock.words, 1), 1),
         "seconds": round(clock.seconds(), 1),
         "train_words_per_second": round(clock.words_per_second()),
-        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "peak_mb": peak,
         "size_mb": round(size / 1e6, 1),
         "max_width": width,
         "batch_words": config["training"]["batcher"]["size"],
