@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from itertools import repeat
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional, Tuple
 
@@ -37,7 +38,8 @@ def doc_spans(doc: Doc, *, output: str, spans_key: str) -> Optional[List[Span]]:
     """The spans of a document: `doc.ents` for output "ents", else `doc.spans[spans_key]`. None where
     the document is not annotated."""
     if output == "ents":
-        return list(doc.ents) if doc.has_annotation("ENT_IOB") else None
+        ents = list(doc.ents)  # first: the other question looks at every token
+        return ents if ents or doc.has_annotation("ENT_IOB") else None
     return list(doc.spans[spans_key]) if spans_key in doc.spans else None
 
 
@@ -52,14 +54,16 @@ def scored_spans(
 ) -> Optional[Dict[SpanKey, Optional[float]]]:
     """The spans of a document with their confidences (None where there is none); entities take the
     confidence of an equal span in any group. None where the document is not annotated."""
-    spans = doc_spans(doc, output=output, spans_key=spans_key)
-    if spans is None:
-        return None
+    if output != "ents":
+        if spans_key not in doc.spans:
+            return None
+        group = doc.spans[spans_key]
+        return dict(zip(map(span_key, group), group_scores(group) or repeat(None)))
     known: Dict[SpanKey, float] = {}
-    for name in doc.spans if output == "ents" else [spans_key]:
-        group = doc.spans[name]
+    for group in doc.spans.values():
         known.update(zip(map(span_key, group), group_scores(group) or []))
-    return {key: known.get(key) for key in map(span_key, spans)}
+    ents = doc_spans(doc, output=output, spans_key=spans_key)
+    return None if ents is None else {key: known.get(key) for key in map(span_key, ents)}
 
 
 def edges(doc: Doc, span: RawSpan) -> Tuple[str, str]:

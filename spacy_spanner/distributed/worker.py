@@ -246,7 +246,8 @@ def entity_rows(
     """
     wanted = set(sources) or {ENTS, *doc.spans} - (set(ents_keys) - {ENTS})
     rows = []
-    for source in [ENTS, *sorted(set(doc.spans) - {ENTS})]:
+    # Whether a document without entities is annotated is not asked: that looks at every token.
+    for source in [*([ENTS] if doc.ents else []), *sorted(set(doc.spans) - {ENTS})]:
         if source in wanted:
             output = "ents" if source == ENTS else "spans"
             found = scored_spans(doc, output=output, spans_key=source) or {}
