@@ -66,12 +66,14 @@ def object_record(place: Place, item: Any, options: ReadOptions) -> Record:
 
 
 def without_pair(place: Place, item: Any) -> Dict[str, Any]:
-    """An object; of a pair of spaCy 2, `[text, {"entities": ...}]`, the object with the text."""
+    """An object; of a pair of spaCy 2, `[text, {"entities": ...}]`, the object with the text; with what
+    doccano had in an object `label` before version 1.7."""
     if is_pair(item):
         return {**item[1], "text": item[0]}
     if not isinstance(item, dict):
         place.fail(f"expected a JSON object, found {type(item).__name__}")
-    return item
+    label = item.get("label")
+    return {**item, **label} if isinstance(label, dict) else item
 
 
 def is_pair(item: Any) -> bool:
