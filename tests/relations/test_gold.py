@@ -220,6 +220,13 @@ def test_wider_entities_than_the_limit_are_counted():
         nlp.initialize(lambda: make_examples(nlp))
 
 
+def test_mode_cannot_be_changed():
+    pipe = make_nlp().get_pipe(NAME)
+    assert pipe.entities == "predict"
+    with pytest.raises(AttributeError):
+        pipe.entities = "given"
+
+
 def test_symmetric_labels_that_no_relation_has_are_told():
     nlp = make_nlp(symmetric=["met", "meets"])
     with pytest.warns(UserWarning, match=r"SW24.*\['meets'\]"):
