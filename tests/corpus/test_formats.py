@@ -127,6 +127,18 @@ def test_label_studio_relations_in_both_directions_and_none(tmp_path):
     assert get_relations(doc) is None
 
 
+def test_relations_between_spans_by_their_offsets(tmp_path):
+    """As `annotate` writes them."""
+    ends = [{"start": 0, "end": 2, "label": "PER"}, {"start": 7, "end": 9, "label": "PER"}]
+    relation = {"head": ends[0], "tail": ends[1], "label": "met", "score": 0.9}
+    loose = {**relation, "tail": {"start": 3, "end": 6, "label": "X"}}
+    entities = [{**end, "score": 0.8, "source": "sc"} for end in ends]
+    item = {"text": "Al met Bo", "entities": entities, "relations": [relation, loose], "meta": {}}
+    [doc], summary = convert_one(write(tmp_path / "a.jsonl", item))
+    assert get_relations(doc) == [StoredRelation(0, 1, "PER", 2, 3, "PER", "met")]
+    assert sum(summary.skipped.values()) == 1
+
+
 def test_doccano_before_version_17(tmp_path):
     entities = [
         {"id": 7, "start_offset": 0, "end_offset": 2, "label": "PER"},
