@@ -52,7 +52,7 @@ def object_record(place: Place, item: Any, options: ReadOptions) -> Record:
     spans = [read_span(place, value, words, text) for value in values]
     relations: Optional[List[RawRelation]] = None
     skipped: Dict[str, int] = {}
-    if "relations" in item:
+    if item.get("relations") is not None:
         found = [
             read_relation(place, value, spans, values)
             for value in items_of(place, item, "relations")

@@ -91,7 +91,7 @@ def read_triples(path: Path, options: ReadOptions) -> Iterator[Record]:
             head, label, tail = triple
             found_ends = [first_occurrence(text, words, ENTITY) for words in (head, tail)]
             found.link(place, found_ends, label)
-        looked = "triple_list" in item or "relation_list" in item
+        looked = any(item.get(key) is not None for key in ("triple_list", "relation_list"))
         yield found.record(place, looked=looked, text=text, doc_id=identifier(item, "id"))
 
 
@@ -137,7 +137,7 @@ def read_scierc(path: Path, options: ReadOptions) -> Iterator[Record]:
                     at = inside(place, start, end, ENTITY, first=first, length=length)[:2]
                     spans_of.append((*at, labels.get(at, ENTITY)))
                 found.link(place, spans_of, label)
-            looked, name = "relations" in item, identifier(item, "doc_key")
+            looked, name = item.get("relations") is not None, identifier(item, "doc_key")
             yield found.record(place, looked=looked, words=words, doc_id=name)
             first += length
 

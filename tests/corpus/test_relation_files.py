@@ -190,8 +190,10 @@ def test_scierc_across_sentences(tmp_path):
 
 def test_absent_annotation_of_relations_stays_absent(tmp_path):
     entities = {key: value for key, value in SCIERC[0].items() if key != "relations"}
-    _, _, docs = converted(tmp_path, [entities])
-    assert {get_relations(doc) for doc in docs} == {None}
+    null = {"text": "Ann Lee", "entities": [[0, 3, "A"]], "relations": None}
+    for item in (entities, {**entities, "relations": None}, null):
+        _, _, docs = converted(tmp_path, [item])
+        assert {get_relations(doc) for doc in docs} == {None}
     _, _, docs = converted(tmp_path, [SPANS[0], {"text": "Ann Lee"}])
     assert get_relations(docs[0]) and get_relations(docs[1]) is None
 
