@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from inspect import signature
 from typing import Any, Dict, List, Optional, Tuple, Union
 
-from spacy.util import registry
 from thinc.api import Config
 
 from spacy_spanner.training_config import (
@@ -25,7 +23,8 @@ from .fast_heads import NAME as FAST_HEADS
 
 @dataclass(frozen=True)
 class System:
-    """A row of the tables: a factory, and changes to its model block or its settings."""
+    """A row of the tables: a system of `configs/systems`, and changes to its model block or its
+    settings."""
 
     factory: str
     model: Dict[str, Any] = field(default_factory=dict)
@@ -59,11 +58,7 @@ SYSTEMS: Dict[str, System] = {
     "bl_span_ner": System("bundled_ner", {"decode_from": "span"}),
     "bl_both": System("bundled_ner", {"decode_from": "both"}),
     "relations": System("global_pointer_relations", more_steps=2),
-    "relation_classifier": System(
-        "global_pointer_relations",
-        {"@architectures": "spacy-spanner.RelationClassifier.v1"},
-        more_steps=2,
-    ),
+    "relation_classifier": System("relation_classifier", more_steps=2),
     "locate_and_label_6": System("locate_and_label", SEEDS_TO_6, encoders=("vectors",)),
     "locate_and_label_6_no_regressor": System(
         "locate_and_label", {**SEEDS_TO_6, "use_regressor": False}, encoders=("vectors",)
@@ -144,9 +139,6 @@ def make_config(
         chosen.factory, encoder, lang=lang, output=output, max_width=width, **options
     )
     component = config["components"][chosen.factory]
-    if "@architectures" in chosen.model:  # another one, with what it shares of the options
-        shared = signature(registry.architectures.get(chosen.model["@architectures"])).parameters
-        component["model"] = {k: v for k, v in component["model"].items() if k in shared}
     put_into(component["model"], chosen.model)
     component.update(chosen.settings)
     head = read_overlay("encoders", encoder).get("head")

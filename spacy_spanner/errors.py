@@ -89,12 +89,22 @@ class Errors(metaclass=WithCodes):
         "'spacy-spanner[plots]'. The terminal tables and --json do without it."
     )
     S011 = (
-        "Component '{name}': no relations in the training data. Store them with `doc._.relations`, or make "
-        "the data with `spacy spanner convert` from a format that has relations."
+        "Component '{name}': no relations in the training data. Store them with `doc._.relations` and in a "
+        "`DocBin(store_user_data=True)`, or make the data with `spacy spanner convert` from a format that "
+        "has relations."
     )
     S012 = (
         "Component '{name}' has no entity labels: with `entities = \"given\"` it takes the entities of "
         "another component. Add relation labels with `add_relation_label`."
+    )
+    S260 = (
+        "The tokens of the document {text!r} were changed after its relations were set, so their offsets "
+        "do not fit any more. Change tokens (`retokenize`, `merge_entities`, `span.as_doc`) before relations "
+        "are found or set."
+    )
+    S261 = (
+        "{found!r:.200} cannot be set as a relation: {reason}. Give Relation(head, tail, label) with spans "
+        "of the same document, or the plain form of `Relation.to_dict`."
     )
     S040 = (
         "`spacy-spanner.TunedVectors.v1` was trained beside static vectors of width {expected} (0: none), "
@@ -263,6 +273,19 @@ class Warnings(metaclass=WithCodes):
     SW04 = (
         "Component '{name}' links the entities that another component wrote to {source}, but no document "
         "has any annotation there. Put that component before this one, or change `output` or `spans_key`."
+    )
+    SW23 = (
+        "None of the {n} documents has gold relations, so relations have no score (0 in training). Set "
+        "`doc._.relations`, [] for none, and store documents in a `DocBin(store_user_data=True)`."
+    )
+    SW24 = (
+        "Component '{name}': `symmetric` names {labels}, which no relation in the training data has. The "
+        "labels are {known}; correct the setting."
+    )
+    SW25 = (
+        "Component '{name}': {lost} of {total} gold relations have an end with another label than the gold "
+        "entity of the same tokens. Strict scores and `seen_pairs` compare these labels. Make relations with "
+        "the spans of the entities, which have labels: `doc[0:2]` has none."
     )
     SW05 = (
         "The extension `{name}` is already taken, so it does not show what spacy-spanner writes. "

@@ -115,6 +115,11 @@ def print_stats(train: Stats, dev: Optional[Stats]) -> None:
         ("  white space at an edge", *(f"{s.blank_edges:,}" for s in columns)),
         ("  punctuation at an edge", *(f"{s.punct_edges:,}" for s in columns)),
     ]
+    if any(s.docs_linked for s in columns):
+        rows += [
+            ("Relations", *(f"{s.relations:,}" for s in columns)),
+            ("  documents annotated", *(f"{s.docs_linked:,}" for s in columns)),
+        ]
     header = ["", "Train", "Dev"] if dev else ["", "Count"]
     msg.table(rows, header=header, divider=True, aligns=("l", *"rr"[: len(columns)]))
 

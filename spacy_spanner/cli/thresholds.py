@@ -49,11 +49,15 @@ def thresholds_cli(
     pairs = unpredicted_pairs(nlp, [str(dev)])
     options = {"per_label": per_label, "fit": temperature, "min_gold": min_gold}
     fits = fit_settings(nlp, name, pairs, **options)
-    if not any(fit.candidates.n_gold for fit in fits.values()):
+    kinds = {prefix: "Relations" if prefix else "Entities" for prefix in fits}
+    fits = {prefix: fit for prefix, fit in fits.items() if fit.candidates.n_gold}
+    if not fits:
         raise UserError(Errors.S112.format(path=dev, name=name))
+    for prefix in kinds.keys() - fits.keys():
+        msg.warn(f"{kinds[prefix]}: no gold in {dev}, so their thresholds stay as they are")
     for prefix, fit in fits.items():
         if len(fits) > 1 or prefix:
-            msg.divider("Relations" if prefix else "Entities")
+            msg.divider(kinds[prefix])
         labels = component.cfg[f"{prefix}labels"]
         print_settings([fit.now, fit.best], labels, per_label=per_label)
     save_settings(nlp, name, fits, Path(model) if in_place else write)

@@ -24,6 +24,9 @@ def advice(
     texts: Lengths of texts that the model will be used on, in tokens.
     """
     found = [*about_gold(train, settings), *about_limits(train, settings)]
+    if settings.relations:
+        parts = {"train": train} if dev is None else {"train": train, "dev": dev}
+        found.extend(text for part in parts.items() for text in about_relations(*part))
     if texts is not None:
         found.extend(about_texts(train, texts))
     found.extend(about_labels(train))
@@ -52,6 +55,20 @@ def about_gold(train: Stats, settings: Settings) -> Iterator[str]:
         yield (
             f"The corpus also has span groups ({keys}), which may hold nested spans. "
             'To learn them set `output = "spans"` or "both".'
+        )
+
+
+def about_relations(part: str, stats: Stats) -> Iterator[str]:
+    without = stats.docs - stats.docs_linked
+    if not stats.relations:
+        yield (
+            f"There are no relations in {part}. Set `doc._.relations`, and store documents in a "
+            "`DocBin(store_user_data=True)`."
+        )
+    elif without:
+        yield (
+            f"{without} of {stats.docs} documents of {part} carry no annotation of relations: they teach "
+            "entities alone, and are not scored. If they hold no relations, set `doc._.relations = []`."
         )
 
 

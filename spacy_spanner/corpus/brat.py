@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import starmap
 from pathlib import Path
 from typing import Dict, Iterator, List, Tuple
 
@@ -17,11 +18,13 @@ from .record import (
     Record,
     checked_label,
     checked_text_span,
+    looked_for_relations,
 )
 from .source import base_name, decode, numbered_lines, read_bytes
 
 OFFSETS = re.compile(r"(\d+) (\d+)$")
-ARGUMENTS = re.compile(r"(\S+) Arg1:(\S+) Arg2:(\S+)$")
+FRAGMENTS = re.compile(r"\d+ \d+(;\d+ \d+)+$")
+ARGUMENTS = re.compile(r"(\S+) ([^\s:]+):(\S+) ([^\s:]+):(\S+)$")
 DISCONTINUOUS = "discontinuous spans"
 TEXTS = (".txt", ".txt.gz")
 
@@ -55,10 +58,13 @@ def beside(path: Path, suffix: str) -> Path:
 def read_brat(path: Path, options: ReadOptions) -> Iterator[Record]:
     """One document a text file. Discontinuous spans and relations to them, or to events, are left
     out and counted; lines of other kinds (events, attributes, notes) are counted too."""
-    for text_path, ann_path in brat_pairs(path):
-        # with its line ends as they are: brat's offsets count every character
-        text = decode(Place(text_path, 1), read_bytes(text_path))
-        yield read_annotation(ann_path, text, base_name(text_path))
+    yield from looked_for_relations(starmap(read_pair, brat_pairs(path)))
+
+
+def read_pair(text_path: Path, ann_path: Path) -> Record:
+    # with its line ends as they are: brat's offsets count every character
+    text = decode(Place(text_path, 1), read_bytes(text_path))
+    return read_annotation(ann_path, text, base_name(text_path))
 
 
 def read_annotation(path: Path, text: str, doc_id: str) -> Record:
@@ -74,6 +80,7 @@ def read_annotation(path: Path, text: str, doc_id: str) -> Record:
             place.fail(f"{name} is defined twice")
         if name[0] == "T":
             label, _, offsets = rest.partition("\t")[0].partition(" ")
+            offsets = without_line_ends(offsets, text)
             if ";" in offsets:
                 positions[name] = -1
                 skipped[DISCONTINUOUS] += 1
@@ -91,7 +98,19 @@ def read_annotation(path: Path, text: str, doc_id: str) -> Record:
     relations: List[RawRelation] = []
     for place, rest in relation_lines:  # after all spans: brat does not order its lines
         relations.extend(read_relation(place, rest, positions, skipped))
-    return Record(Place(path, 1), None, text, spans, relations, doc_id, dict(skipped))
+    found = relations if relation_lines else None
+    return Record(Place(path, 1), None, text, spans, found, doc_id, dict(skipped))
+
+
+def without_line_ends(offsets: str, text: str) -> str:
+    """Offsets of one stretch where nothing but white space is between the fragments: brat cuts spans at
+    the ends of lines."""
+    if not FRAGMENTS.match(offsets):
+        return offsets
+    first, *cuts, last = re.split("[ ;]", offsets)
+    gaps = zip(cuts[::2], cuts[1::2], strict=True)
+    is_one = not any(text[int(end) : int(start)].strip() for end, start in gaps)
+    return f"{first} {last}" if is_one else offsets
 
 
 def text_bound(place: Place, label: str, offsets: str, covered: str, text: str) -> RawSpan:
@@ -108,7 +127,11 @@ def read_relation(
     match = ARGUMENTS.match(rest.strip())
     if match is None:
         place.fail(f"expected 'R1<tab>Label Arg1:T1 Arg2:T2', found {rest!r}")
-    label, head, tail = match.groups()
+    label, role, head, _, tail = match.groups()
+    if (
+        role == "Arg2"
+    ):  # other names, such as Bacterium and Location, come in the order of the arguments
+        head, tail = tail, head
     checked_label(place, label, f"relation {rest!r}")
     for name in (head, tail):
         if name[0] == "T" and name not in positions:

@@ -118,7 +118,7 @@ def object_format(item: Dict[str, Any]) -> Optional[str]:
         return "huggingface"
     if "answer" in item or "_task_hash" in item:
         return "prodigy"
-    if "triple_list" in item or "relation_list" in item:
+    if any(key in item for key in ("triple_list", "relation_list", "spo_details")):
         return "triples"
     if "sentences" in item and "ner" in item:
         return "scierc"

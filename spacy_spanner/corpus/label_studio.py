@@ -17,6 +17,7 @@ from .record import (
     checked_label,
     checked_text_span,
     left_out,
+    looked_for_relations,
 )
 
 ANNOTATIONS = ("annotations", "completions")  # the second until version 1.0
@@ -30,13 +31,14 @@ OF_ANNOTATOR = ("annotation_id", "annotator")  # in JSON-MIN: the task was annot
 
 
 def read_label_studio(path: Path, options: ReadOptions) -> Iterator[Record]:
-    for place, item in json_items(path):
-        if not isinstance(item, dict):
-            place.fail(f"expected a task of Label Studio, found {type(item).__name__}")
-        if is_task(item):
-            yield task_record(place, item, options)
-        else:
-            yield flat_record(place, item, options)
+    records = (read_item(place, item, options) for place, item in json_items(path))
+    yield from looked_for_relations(records)
+
+
+def read_item(place: Place, item: Any, options: ReadOptions) -> Record:
+    if not isinstance(item, dict):
+        place.fail(f"expected a task of Label Studio, found {type(item).__name__}")
+    return (task_record if is_task(item) else flat_record)(place, item, options)
 
 
 def is_task(item: Dict[str, Any]) -> bool:
@@ -132,12 +134,13 @@ def read_spans(
 def read_relations(
     place: Place, results: List[Any], ids: Dict[str, int], skipped: Counter[str]
 ) -> Optional[List[RawRelation]]:
-    """Relations from left to right as drawn; None where the annotation has none."""
+    """Relations as drawn, those in both directions twice; None where the annotation has none."""
     found = [r for r in results if isinstance(r, dict) and r.get("type") == "relation"]
     relations: List[RawRelation] = []
     for result in found:
         ends = [result.get("from_id"), result.get("to_id")]
-        if result.get("direction") == "left":
+        direction = result.get("direction")
+        if direction == "left":
             ends.reverse()
         labels = list_of(place, result.get("labels"), "labels")
         if not labels or any(end not in ids for end in ends):
@@ -145,7 +148,8 @@ def read_relations(
             continue
         for label in labels:
             name = checked_label(place, label, f"relation {ends}")
-            relations.append((ids[ends[0]], ids[ends[1]], name))  # type: ignore[index]
+            head, tail = (ids[end] for end in ends)  # type: ignore[index]
+            relations += [(head, tail, name), (tail, head, name)][: 1 + (direction == "bi")]
     return relations if found else None
 
 

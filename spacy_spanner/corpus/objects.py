@@ -52,7 +52,7 @@ def object_record(place: Place, item: Any, options: ReadOptions) -> Record:
     spans = [read_span(place, value, words, text) for value in values]
     relations: Optional[List[RawRelation]] = None
     skipped: Dict[str, int] = {}
-    if "relations" in item:
+    if item.get("relations") is not None:
         found = [
             read_relation(place, value, spans, values)
             for value in items_of(place, item, "relations")
@@ -66,12 +66,14 @@ def object_record(place: Place, item: Any, options: ReadOptions) -> Record:
 
 
 def without_pair(place: Place, item: Any) -> Dict[str, Any]:
-    """An object; of a pair of spaCy 2, `[text, {"entities": ...}]`, the object with the text."""
+    """An object; of a pair of spaCy 2, `[text, {"entities": ...}]`, the object with the text; with what
+    doccano had in an object `label` before version 1.7."""
     if is_pair(item):
         return {**item[1], "text": item[0]}
     if not isinstance(item, dict):
         place.fail(f"expected a JSON object, found {type(item).__name__}")
-    return item
+    label = item.get("label")
+    return {**item, **label} if isinstance(label, dict) else item
 
 
 def is_pair(item: Any) -> bool:
@@ -155,8 +157,8 @@ def read_span(place: Place, value: Any, words: Optional[List[str]], text: Option
 def read_relation(
     place: Place, value: Any, spans: List[RawSpan], values: List[Any]
 ) -> Optional[RawRelation]:
-    """A relation whose ends are positions, the `id` of spans (doccano) or spans (Prodigy). Prodigy
-    also links tokens outside of spans: None."""
+    """A relation whose ends are positions, the `id` of spans (doccano) or spans (Prodigy, and what
+    `annotate` writes). Prodigy also links tokens outside of spans: None."""
     if isinstance(value, dict) and "head_span" in value:  # its `head` is the number of a token
         value = {name: part for name, part in value.items() if name not in ("head", "tail")}
     (kind, head), (_, tail), (_, label) = fields(place, value, RELATION_FIELDS)
@@ -166,7 +168,7 @@ def read_relation(
             if not isinstance(name, (str, int)) or name not in ids:
                 place.fail(f"the relation names the entity {name!r}, which is not in this document")
         head, tail = ids[head], ids[tail]
-    elif kind == "head_span":
+    elif kind == "head_span" or isinstance(head, dict):
         ends = [fields(place, end, SPAN_FIELDS) for end in (head, tail) if isinstance(end, dict)]
         triples = [(start, end, name) for (_, start), (_, end), (_, name) in ends]
         if len(triples) < 2 or any(triple not in spans for triple in triples):

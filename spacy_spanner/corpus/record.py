@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Dict, List, NamedTuple, NoReturn, Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, NamedTuple, NoReturn, Optional, Sequence, Tuple
 
 from spacy.tokens import Doc
 
@@ -81,6 +81,16 @@ class Record:
 def left_out(place: Place, what: str) -> Record:
     """A record that only says why there is no document."""
     return Record(place, skipped={what: 1})
+
+
+def looked_for_relations(records: Iterable[Record]) -> List[Record]:
+    """Records of a source that writes relations only where there are some: if one has any, the others
+    have none; otherwise nobody looked for any."""
+    found = list(records)
+    if any(record.relations is not None for record in found):
+        for record in found:
+            record.relations = record.relations or []
+    return found
 
 
 def checked_label(place: Place, label: object, found: str) -> str:

@@ -36,6 +36,9 @@ def read_settings(block: Dict[str, Any], path: Path) -> Settings:
     """The settings of a component block; the factory and the model are asked for what it omits."""
     defaults = factory_defaults(block["factory"])[0] if "factory" in block else {}
     found = {**defaults, **block}
+    found["relations"] = "relation_threshold" in found
+    if found.get("output") is None and found.get("entities") == "given":
+        found["output"] = "ents"
     try:
         found["max_width"] = width_limit(block)
     except ValueError as error:  # also of spaCy's validation

@@ -14,6 +14,7 @@ from spacy.vocab import Vocab
 
 from ..errors import Errors
 from ..pipeline.rows import doc_rows
+from ..relations import get_relations
 from .docs import DOC_ID, edges, gold_spans, read_docs
 from .nesting import nesting
 from .record import CorpusError, RawSpan
@@ -25,7 +26,8 @@ HUGE = 10_000  # tokens of a document
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of the component that the statistics depend on. `max_width` None: no limit."""
+    """Settings of the component that the statistics depend on. `max_width` None: no limit;
+    `relations`: it learns relations."""
 
     output: str = "spans"
     spans_key: str = "sc"
@@ -33,6 +35,7 @@ class Settings:
     window: int = 256
     overlap: int = 64
     pack_sentences: bool = True
+    relations: bool = False
 
 
 @dataclass
@@ -56,6 +59,8 @@ class Stats:
     punct_edges: int = 0
     too_wide: int = 0
     cut: int = 0  # not held whole by the row that owns the start
+    relations: int = 0
+    docs_linked: int = 0  # with an annotation of relations
     max_depth: int = 0
     labels: Counter[str] = field(default_factory=Counter)
     depths: Counter[int] = field(default_factory=Counter)
@@ -136,6 +141,9 @@ def count_doc(doc: Doc, settings: Settings, stats: Stats) -> None:
         stats.texts.add(doc.text)
     if DOC_ID in doc.user_data:
         stats.doc_ids.add(str(doc.user_data[DOC_ID]))
+    relations = get_relations(doc)
+    stats.docs_linked += relations is not None
+    stats.relations += len(relations or [])
     spans = gold_spans(doc, output=settings.output, spans_key=settings.spans_key)
     if spans is None:
         stats.docs_unannotated += 1

@@ -98,7 +98,8 @@ def __getattr__(name: str) -> Callable[..., TablePipe]:
         raise AttributeError(name)
     overlay = Config().from_disk(path, interpolate=False)
     architecture = overlay["component"]["model"]["@architectures"]
-    if not architecture.startswith("spacy-spanner."):  # spaCy's systems have a config here, too
+    # Systems of spaCy have a config here, too, and those that are another form of a factory.
+    if not architecture.startswith("spacy-spanner.") or "overlay" in overlay:
         raise AttributeError(name)
     globals()[name] = entity_factory(system, architecture, **overlay.get("defaults", {}))
     return globals()[name]

@@ -21,6 +21,7 @@ from .configured import ConfiguredRelationPipe
 from .gold import (
     Lost,
     RelationGold,
+    count_other_labels,
     entities_of,
     read_relation_gold,
     relation_row_gold,
@@ -92,6 +93,10 @@ class RelationPipe(ConfiguredRelationPipe):
             self.cfg["given_labels"] = list(labels.get("given", []))
         if not self.relation_labels or (self.predicts_entities and not self.labels):
             raise ValueError(SpacyErrors.E143.format(name=self.name))
+        unknown = [label for label in self.symmetric if label not in self.relation_labels]
+        if unknown:
+            values = {"labels": unknown, "known": list(self.relation_labels)}
+            self._warn("symmetric", Warnings.SW24.format(name=self.name, **values))
         dims = {"nO": len(self.labels), "nR": len(self.relation_labels)}
         if not self.predicts_entities:
             dims["nG"] = len(self.cfg["given_labels"])
@@ -100,16 +105,24 @@ class RelationPipe(ConfiguredRelationPipe):
     def _collect_labels(self, examples: Iterable[Example]) -> None:
         given: Set[str] = set()
         references = []
+        n_relations = n_other = 0
         for example in examples:
             reference = example.reference
             references.append(reference)
-            for relation in get_relations(reference) or []:
+            entities = entities_of(reference, self.entities_key) or []
+            stored = get_relations(reference) or []
+            n_relations += len(stored)
+            n_other += count_other_labels(stored, entities)
+            for relation in stored:
                 self.add_relation_label(relation.label)
                 given.update((relation.head_label, relation.tail_label))
-            for span in entities_of(reference, self.entities_key) or []:
+            for span in entities:
                 given.add(span.label_)
                 if self.predicts_entities:
                     self.add_label(span.label_)
+        if n_other:
+            values = {"name": self.name, "lost": n_other, "total": n_relations}
+            self._warn("labels", Warnings.SW25.format(**values))
         if not self.predicts_entities:
             self.cfg["given_labels"] = sorted(given - {""})
         if not self.relation_labels:

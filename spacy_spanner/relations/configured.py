@@ -120,6 +120,11 @@ class ConfiguredRelationPipe(TablePipe):
         ]
 
     @property
+    def entities(self) -> str:
+        """Either "predict" or "given"; no setting that can be changed, as the model depends on it."""
+        return self.cfg["entities"]
+
+    @property
     def relation_labels(self) -> Tuple[str, ...]:
         return tuple(self.cfg["relation_labels"])
 
@@ -131,7 +136,7 @@ class ConfiguredRelationPipe(TablePipe):
 
     @property
     def predicts_entities(self) -> bool:
-        return self.cfg["entities"] == "predict"
+        return self.entities == "predict"
 
     @property
     def writes_ents(self) -> bool:

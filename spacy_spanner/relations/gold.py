@@ -139,6 +139,20 @@ def span_table(spans: Sequence[Span], label_ids: Dict[str, int]) -> numpy.ndarra
     return numpy.array(rows, dtype="int64").reshape(-1, 3)
 
 
+def count_other_labels(relations: Sequence[StoredRelation], entities: Sequence[Span]) -> int:
+    """How many relations have an end with another label than all entities of the same tokens."""
+    labels: Dict[Tuple[int, int], Set[str]] = {}
+    for span in entities:
+        labels.setdefault((span.start, span.end), set()).add(span.label_)
+    return sum(
+        any(
+            label not in labels.get((start, end), {label})
+            for start, end, label in (relation[:3], relation[3:6])
+        )
+        for relation in relations
+    )
+
+
 def align(
     example: Example, start: int, end: int, known: numpy.ndarray
 ) -> Optional[Tuple[int, int]]:
@@ -235,7 +249,8 @@ def write_relations(
     symmetric: Collection[str] = (),
 ) -> None:
     """Set the relations of each document between entities that it has, also where there are none.
-    A span with more than one label takes part under the most probable of them.
+    A span with more than one label takes part under the most probable of them. Relations of other labels
+    that another component found stay.
 
     allowed: Relations between entities of other labels are left out; None for none.
     symmetric: Labels of relations that are written once, from the entity that begins first (of two, the
@@ -262,4 +277,9 @@ def write_relations(
             same = found.setdefault((head, tail, label), relation)
             if scores[i] > same.score:
                 found[head, tail, label] = relation
-        set_relations(doc, sorted(found.values()))
+        others = [
+            relation
+            for relation in get_relations(doc) or []
+            if relation.label not in labels and relation.score is not None  # gold has none
+        ]
+        set_relations(doc, sorted([*others, *found.values()]))

@@ -1,7 +1,8 @@
 """Relations of a document: the one place that stores, reads and shows them.
 
 They are kept as plain lists of token offsets in `doc.user_data`, which survives `to_bytes`, `to_disk`
-and `DocBin(store_user_data=True)`; `doc._.relations` and `span._.relations` are views with spans.
+and `DocBin(store_user_data=True)`; `doc._.relations` and `span._.relations` are views with spans. Each
+list ends with the number of tokens of its document, as nothing else shows that tokens were changed.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Any, Collection, Dict, Iterable, List, NamedTuple, Optional, 
 
 from spacy.tokens import Doc, Span
 
+from ..errors import Errors
 from ..span_scores import SpanKey, register_view, span_key
 
 RELATIONS = "spanner_relations"  # the entry of `doc.user_data`
@@ -33,6 +35,9 @@ class StoredRelation(NamedTuple):
         """The same relation where its document begins `by` tokens later."""
         ends = ("head_start", "head_end", "tail_start", "tail_end")
         return self._replace(**{end: getattr(self, end) + by for end in ends})
+
+
+N_FIELDS = len(StoredRelation._fields)
 
 
 class Relation(NamedTuple):
@@ -63,22 +68,33 @@ class Relation(NamedTuple):
 
 def from_dict(doc: Doc, values: Dict[str, Any]) -> Relation:
     """The inverse of `Relation.to_dict`; the texts in it are not read."""
-    head, tail = (
-        Span(doc, values[name]["start"], values[name]["end"], label=values[name]["label"])
-        for name in ("head", "tail")
-    )
-    return Relation(head, tail, values["label"], values.get("score"))
+    try:
+        head, tail = (
+            Span(doc, values[name]["start"], values[name]["end"], label=values[name]["label"])
+            for name in ("head", "tail")
+        )
+        return Relation(head, tail, values["label"], values.get("score"))
+    except (KeyError, TypeError, IndexError) as error:
+        raise ValueError(Errors.S261.format(found=values, reason=repr(error))) from error
 
 
 def set_relations(doc: Doc, relations: Iterable[StoredRelation]) -> None:
     """Replace the relations of a document; an empty list says that it has none."""
-    doc.user_data[RELATIONS] = [list(relation) for relation in relations]
+    doc.user_data[RELATIONS] = [[*relation, len(doc)] for relation in relations]
 
 
 def get_relations(doc: Doc) -> Optional[List[StoredRelation]]:
     """The relations of a document, None where they are not annotated."""
     stored = doc.user_data.get(RELATIONS)
-    return None if stored is None else [StoredRelation(*values) for values in stored]
+    if stored is None:
+        return None
+    found = [StoredRelation(*values[:N_FIELDS]) for values in stored]
+    # Earlier versions stored no number of tokens; what was stored may have become tuples.
+    lengths = {length for values in stored for length in values[N_FIELDS:]}
+    ends = [end for relation in found for end in (relation.head_end, relation.tail_end)]
+    if lengths - {len(doc)} or max(ends, default=0) > len(doc):
+        raise ValueError(Errors.S260.format(text=doc.text[:50]))
+    return found
 
 
 def doc_relations(doc: Doc) -> List[Relation]:
@@ -122,6 +138,15 @@ def keyed_relations(
 def set_doc_relations(doc: Doc, relations: Iterable[Union[Relation, Dict[str, Any]]]) -> None:
     """`doc._.relations = ...`: takes records or their plain forms."""
     records = [from_dict(doc, r) if isinstance(r, dict) else r for r in relations]
+    for record in records:
+        if not isinstance(record, Relation):
+            raise ValueError(Errors.S261.format(found=record, reason="it is no Relation"))
+        for span in (record.head, record.tail):
+            if not len(span):
+                raise ValueError(Errors.S261.format(found=record, reason="an end has no token"))
+            if span.doc is not doc and span.doc.text != doc.text:
+                reason = "an end is a span of another document"
+                raise ValueError(Errors.S261.format(found=record, reason=reason))
     set_relations(doc, [record.stored() for record in records])
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Callable, Collection, Dict, Iterable
 
 from spacy.scorer import PRFScore
 from spacy.training import Example
 
+from ..errors import Warnings
 from ..scorers import score_span_table
 from .records import get_relations, keyed_relations
 
@@ -32,6 +34,8 @@ def score_relation_table(
     if entities == "predict":
         scores.update(score_span_table(examples, output=output, spans_key=spans_key))
     annotated = [eg for eg in examples if get_relations(eg.reference) is not None]
+    if examples and not annotated:
+        warnings.warn(Warnings.SW23.format(n=len(examples)), stacklevel=2)
     for name, strict in [("rel", True), ("rel_boundary", False)]:
         total, per_type = PRFScore(), {}  # type: PRFScore, Dict[str, PRFScore]
         for example in annotated:

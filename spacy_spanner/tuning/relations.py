@@ -70,6 +70,8 @@ def relation_candidates(
     with lowered_threshold(pipe) as floor, only_before(nlp, name):
         for number, doc in enumerate(predicted(nlp, pipe, docs)):
             for key, relation in (keyed(doc) or {}).items():
+                if relation.label not in numbers:  # of another component
+                    continue
                 label = numbers[relation.label]
                 rows.append((number, relation.head.start, relation.tail.start, label))
                 scores.append(relation.score)

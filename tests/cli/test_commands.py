@@ -93,8 +93,8 @@ def test_convert(tmp_path):
 
 
 def test_convert_brat_names_what_was_left_out(tmp_path):
-    (tmp_path / "a.txt").write_text("Ann left")
-    (tmp_path / "a.ann").write_text("T1\tPER 0 3;4 8\tAnn left\n")
+    (tmp_path / "a.txt").write_text("Ann has left")
+    (tmp_path / "a.ann").write_text("T1\tPER 0 3;8 12\tAnn left\n")
     code, text = run("convert", tmp_path / "a.ann", tmp_path / "out")
     assert code == 0 and "1 discontinuous spans were left out" in text
 

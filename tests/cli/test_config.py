@@ -13,6 +13,7 @@ from spacy.util import load_config
 from typer.testing import CliRunner
 
 from spacy_spanner.cli import spanner
+from spacy_spanner.pipeline import factories
 from spacy_spanner.training_config import (
     complete,
     component_of,
@@ -84,6 +85,19 @@ def test_pointers_have_a_layer_of_their_own_over_small_encoders(system):
     large = join_config(system, "transformer")["components"][system]["model"]
     assert large["head_size"] == 64 and "hidden_width" not in large
     assert "hidden_width" not in join_config("seq_ner", "hash").to_str()
+
+
+def test_relation_classifier_is_a_form_of_the_relation_component():
+    pointer, classifier = (
+        join_config(system, "hash")["components"][system]
+        for system in ("global_pointer_relations", "relation_classifier")
+    )
+    architecture = classifier["model"].pop("@architectures")
+    assert architecture == "spacy-spanner.RelationClassifier.v1"
+    assert classifier["model"].items() <= pointer["model"].items()
+    settings = {name for name in pointer if name != "model"}
+    assert {classifier[name] == pointer[name] for name in settings} == {True}
+    assert not hasattr(factories, "make_relation_classifier")  # no factory of its own
 
 
 def test_max_width_reaches_systems_with_a_limit():

@@ -136,6 +136,39 @@ def test_repeated_spans_are_kept_once(tmp_path):
     assert (result.summary.spans, result.summary.duplicates) == (1, 1)
 
 
+def brat(tmp_path, **files):
+    """The documents of a folder of texts and their annotation."""
+    for name, (text, lines) in files.items():
+        write(tmp_path / "brat" / f"{name}.txt", text)
+        write(tmp_path / "brat" / f"{name}.ann", "\n".join(lines))
+    [result] = convert([tmp_path / "brat"], tmp_path / "out.spacy")
+    assert not result.summary.skipped
+    return read(result.target)
+
+
+def test_brat_span_over_the_end_of_a_line_is_one(tmp_path):
+    (tmp_path / "brat").mkdir()
+    lines = ["T1\tORG 4 9;10 14;15 19\tUpper Port Bank", "T2\tPER 0 3\tAnn"]
+    [doc] = brat(tmp_path, a=("Ann Upper\nPort\nBank", [*lines, "R1\tof Arg2:T1 Arg1:T2"]))
+    assert [span.text for span in doc.spans["sc"]] == ["Ann", "Upper\nPort\nBank"]
+    assert get_relations(doc) == [StoredRelation(0, 1, "PER", 1, 6, "ORG", "of")]
+
+
+def test_brat_relation_with_roles_of_its_own(tmp_path):
+    (tmp_path / "brat").mkdir()
+    lines = ["T1\tBacteria 0 2\tEc", "T2\tHabitat 6 9\tgut", "R1\tLives_In Bacterium:T1 Place:T2"]
+    ann, other, third = ("Ec in gut", lines), ("Ec in gut", lines[:2]), ("Nothing", [])
+    docs = brat(tmp_path, a=ann, b=other, c=third)
+    assert get_relations(docs[0]) == [StoredRelation(0, 1, "Bacteria", 2, 3, "Habitat", "Lives_In")]
+    assert [get_relations(doc) for doc in docs[1:]] == [[], []]  # looked at, as the first
+
+
+def test_brat_without_any_relation_says_nothing_of_relations(tmp_path):
+    (tmp_path / "brat").mkdir()
+    [doc] = brat(tmp_path, a=("Ann", ["T1\tPER 0 3\tAnn"]))
+    assert get_relations(doc) is None
+
+
 def test_brat_leaves_out_and_counts(tmp_path):
     folder = tmp_path / "brat"
     (folder / "sub").mkdir(parents=True)

@@ -109,6 +109,49 @@ def test_label_studio_odds_and_ends(tmp_path):
     assert get_relations(doc) == [] and sum(summary.skipped.values()) == 4
 
 
+def test_label_studio_relations_in_both_directions_and_none(tmp_path):
+    ann, bo = (
+        {"value": {"start": start, "end": start + 2, "labels": ["PER"]}, "id": name}
+        for start, name in [(0, "x"), (7, "y")]
+    )
+    link = {"type": "relation", "from_id": "x", "to_id": "y", "direction": "bi", "labels": ["met"]}
+    tasks = [
+        {"data": {"text": "Al met Bo"}, "annotations": [{"result": [ann, bo, *links]}]}
+        for links in ([link], [])
+    ]
+    docs, _ = convert_one(write(tmp_path / "a.json", *tasks))
+    ends = [(0, 1, "PER"), (2, 3, "PER")]
+    both = [StoredRelation(*a, *b, "met") for a, b in (ends, ends[::-1])]
+    assert [get_relations(doc) for doc in docs] == [both, []]
+    [doc], _ = convert_one(write(tmp_path / "a.json", tasks[1]))
+    assert get_relations(doc) is None
+
+
+def test_relations_between_spans_by_their_offsets(tmp_path):
+    """As `annotate` writes them."""
+    ends = [{"start": 0, "end": 2, "label": "PER"}, {"start": 7, "end": 9, "label": "PER"}]
+    relation = {"head": ends[0], "tail": ends[1], "label": "met", "score": 0.9}
+    loose = {**relation, "tail": {"start": 3, "end": 6, "label": "X"}}
+    entities = [{**end, "score": 0.8, "source": "sc"} for end in ends]
+    item = {"text": "Al met Bo", "entities": entities, "relations": [relation, loose], "meta": {}}
+    [doc], summary = convert_one(write(tmp_path / "a.jsonl", item))
+    assert get_relations(doc) == [StoredRelation(0, 1, "PER", 2, 3, "PER", "met")]
+    assert sum(summary.skipped.values()) == 1
+
+
+def test_doccano_before_version_17(tmp_path):
+    entities = [
+        {"id": 7, "start_offset": 0, "end_offset": 2, "label": "PER"},
+        {"id": 9, "start_offset": 7, "end_offset": 9, "label": "PER"},
+    ]
+    relations = [{"id": 0, "from_id": 7, "to_id": 9, "type": "met"}]
+    item = {"id": 1, "data": "Al met Bo", "label": {"entities": entities, "relations": relations}}
+    path = write(tmp_path / "a.jsonl", item)
+    [doc], _ = convert_one(path)
+    assert detect_format(path) == "doccano"
+    assert get_relations(doc) == [StoredRelation(0, 1, "PER", 2, 3, "PER", "met")]
+
+
 def test_fields_by_option(tmp_path):
     item = {"title": "No", "body": "Ann left", "entities": [[0, 3, "PER"]]}
     path = write(tmp_path / "a.jsonl", item)

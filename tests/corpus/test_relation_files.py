@@ -131,6 +131,9 @@ def test_ade(tmp_path):
         {"text": "a b", "triple_list": [["a", "", "b"]]},
         {"text": "a b", "relation_list": [{"subj_char_span": [0], "predicate": "x"}]},
         {"text": "a b", "relation_list": [3]},
+        {"text": "a b", "relation_list": [], "entity_list": [{"char_span": [[0], 1]}]},
+        {"tokens": ["a", "b"], "spo_details": [[0, 1, "A", "r", 1, 3, "B"]]},
+        {"tokens": ["a", "b"], "spo_details": [[0, 1, "A", "r"]]},
         {"sentences": [["a"]], "ner": [[["x", 0, "A"]]], "relations": [[]]},
         {"sentences": [["a"]], "ner": [[[0, 1, "A"]]], "relations": [[]]},
         {"sentences": [["a"]], "ner": [[[0, 0]]], "relations": [[]]},
@@ -145,6 +148,61 @@ def test_malformed(tmp_path, item):
 def test_malformed_ade(tmp_path):
     with pytest.raises(CorpusError, match="8 fields"):
         converted(tmp_path, ADE + "3|only this\n", "a.rel")
+
+
+def test_triples_of_a_language_without_blanks(tmp_path):
+    item = {"text": "里加市的安娜住在里加", "triple_list": [["安娜", "住在", "里加"]]}
+    _, result, (doc,) = converted(tmp_path, [item], lang="zh")
+    assert texts(doc) == [("安娜", "ENTITY", "住在", "里加")] and not result.summary.skipped
+
+
+def test_triples_without_offsets_of_their_relations(tmp_path):
+    relation = {"subject": "Ann Lee", "object": "Riga", "predicate": "lived"}
+    _, _, (doc,) = converted(tmp_path, [{"text": "Ann Lee of Riga", "relation_list": [relation]}])
+    assert texts(doc) == [("Ann Lee", "ENTITY", "lived", "Riga")]
+
+
+@pytest.mark.parametrize("key", ["entity_list", "relation_list"])
+def test_offsets_must_be_those_of_the_text_beside_them(tmp_path, key):
+    item = json.loads(json.dumps(SPANS[0]))
+    item[key][0].update({"text": "Ann", "subject": "Ann"})
+    with pytest.raises(CorpusError, match="the span reads 'Ann', but"):
+        converted(tmp_path, [item])
+
+
+def test_typed_triples_of_tokens(tmp_path):
+    item = {
+        "tokens": ["Ann", "Lee", "of", "Riga"],
+        "spo_list": [["Ann Lee", "lived", "Riga"]],
+        "spo_details": [[0, 2, "PER", "lived", 3, 4, "LOC"]],
+    }
+    format, _, (doc,) = converted(tmp_path, [item])
+    assert format == "triples" and texts(doc) == [("Ann Lee", "PER", "lived", "Riga")]
+    assert [span.label_ for span in doc.spans["sc"]] == ["PER", "LOC"]
+
+
+def test_scierc_across_sentences(tmp_path):
+    item = {**SCIERC[0], "relations": [[], [[4, 4, 6, 7, "COMPARE"], [4, 4, 2, 2, "REFERS"]]]}
+    _, result, docs = converted(tmp_path, [item])
+    assert texts(docs[1]) == [("They", "Generic", "COMPARE", "deep parsers")]
+    assert result.summary.skipped == {"relations across sentences": 1}
+
+
+def test_absent_annotation_of_relations_stays_absent(tmp_path):
+    entities = {key: value for key, value in SCIERC[0].items() if key != "relations"}
+    null = {"text": "Ann Lee", "entities": [[0, 3, "A"]], "relations": None}
+    for item in (entities, {**entities, "relations": None}, null):
+        _, _, docs = converted(tmp_path, [item])
+        assert {get_relations(doc) for doc in docs} == {None}
+    _, _, docs = converted(tmp_path, [SPANS[0], {"text": "Ann Lee"}])
+    assert get_relations(docs[0]) and get_relations(docs[1]) is None
+
+
+def test_ade_with_blanks_around_its_fields(tmp_path):
+    line = "1|Rash after drug A now. | Rash |0|4 |drug A |11| 17\n"
+    format, result, (doc,) = converted(tmp_path, line, "DRUG-AE.rel")
+    assert format == "ade" and not result.summary.skipped
+    assert texts(doc) == [("Rash", "Adverse-Effect", "Adverse-Effect", "drug A")]
 
 
 def test_folds(tmp_path):

@@ -10,6 +10,8 @@ from spacy_spanner.corpus.advice import advice
 from spacy_spanner.corpus.record import CorpusError
 from spacy_spanner.corpus.settings import settings_from_config
 from spacy_spanner.corpus.stats import Settings, Stats, corpus_stats, count_doc
+from spacy_spanner.relations import StoredRelation, set_relations
+from spacy_spanner.training_config import join_config
 
 VOCAB = Vocab()
 
@@ -259,3 +261,25 @@ def test_settings_that_the_factory_and_the_model_know(tmp_path):
     path.write_text(BUNDLE.replace("= 4", "= 0"))
     with pytest.raises(CorpusError, match="max_width"):
         settings_from_config(path)
+
+
+def test_relations_are_counted_and_missed_where_they_are_learned(tmp_path):
+    linked, none = make_doc("a b", [(0, 1, "A"), (1, 2, "B")]), make_doc("c")
+    set_relations(linked, [StoredRelation(0, 1, "A", 1, 2, "B", "r")])
+    set_relations(none, [])
+    silent = make_doc("d", [(0, 1, "A")])
+    stats = stats_of(linked, none, silent)
+    assert (stats.relations, stats.docs_linked) == (1, 2)
+    learned = Settings(relations=True)
+    told = [text for text in advice(stats, learned, stats_of(silent)) if "relations" in text]
+    assert ["1 of 3 documents of train" in told[0], "no relations in dev" in told[1]] == [True] * 2
+    assert not any("relations" in text for text in advice(stats, Settings(), stats_of(silent)))
+
+
+@pytest.mark.parametrize("entities,output", [("predict", "spans"), ("given", "ents")])
+def test_settings_of_relations(tmp_path, entities, output):
+    config = join_config("relation_classifier", "hash")
+    config["components"]["relation_classifier"]["entities"] = entities
+    config.to_disk(tmp_path / "config.cfg")
+    settings = settings_from_config(tmp_path / "config.cfg")
+    assert settings == Settings(output=output, relations=True)

@@ -8,8 +8,9 @@ from spacy.tokens import DocBin
 from spacy.training import Example
 from thinc.api import Config
 
-from spacy_spanner.relations import Relation, get_relations, set_relations
+from spacy_spanner.relations import Relation, StoredRelation, get_relations, set_relations
 from spacy_spanner.relations.gold import Lost
+from spacy_spanner.tuning.relations import fit_relations
 
 from ..systems import TOK2VEC
 from .examples import (
@@ -224,3 +225,15 @@ def test_long_documents_find_each_relation_once(nlp):
         assert {r[:2] for r in stored} | {r[3:5] for r in stored} <= entities
     finally:
         pipe.cfg.update(before)
+
+
+def test_two_components_keep_what_the_other_found(nlp, architecture):
+    """Each finds relations of its own labels; gold relations are replaced as ever."""
+    pipe = nlp.get_pipe(NAME)
+    doc = nlp(TEXTS[3])
+    before = sorted(get_relations(doc))
+    other = StoredRelation(0, 1, "PER", 2, 3, "PER", "cousin", 0.9)
+    set_relations(doc, [*before, other, other._replace(label="gold", score=None)])
+    assert get_relations(pipe(doc)) == sorted([*before, other])
+    settings = fit_relations(nlp, NAME, pipe, [(doc, doc.copy())])
+    assert settings["relation_"].candidates.n_gold == len(before) + 1

@@ -21,6 +21,7 @@ from .examples import (
     NAME,
     make_examples,
     make_nlp,
+    train,
 )
 
 
@@ -217,3 +218,27 @@ def test_wider_entities_than_the_limit_are_counted():
     nlp.add_pipe(NAME, config={"model": {"max_width": 2, "tok2vec": TOK2VEC}})
     with pytest.warns(UserWarning, match="2 of 10 gold spans cannot be learned: 2 wider than"):
         nlp.initialize(lambda: make_examples(nlp))
+
+
+def test_mode_cannot_be_changed():
+    pipe = make_nlp().get_pipe(NAME)
+    assert pipe.entities == "predict"
+    with pytest.raises(AttributeError):
+        pipe.entities = "given"
+
+
+def test_symmetric_labels_that_no_relation_has_are_told():
+    nlp = make_nlp(symmetric=["met", "meets"])
+    with pytest.warns(UserWarning, match=r"SW24.*\['meets'\]"):
+        train(nlp, make_examples(nlp), steps=0)
+
+
+def test_ends_with_other_labels_than_the_entities_are_told():
+    nlp = make_nlp()
+    examples = make_examples(nlp)
+    doc = examples[1].reference
+    doc._.relations = [
+        Relation(doc[r.head.start : r.head.end], r.tail, r.label) for r in doc._.relations
+    ]
+    with pytest.warns(UserWarning, match="SW25.* 2 of 9 gold relations"):
+        train(nlp, examples, steps=0)

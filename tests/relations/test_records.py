@@ -81,6 +81,52 @@ def test_relations_survive_storing(tmp_path):
         assert as_tuples(again) == expected
 
 
+def test_changed_tokens_are_noticed():
+    doc = make_doc(IN)
+    part = doc[2:5].as_doc(copy_user_data=True)
+    merged = doc.copy()
+    with merged.retokenize() as retokenizer:
+        retokenizer.merge(merged[0:2])
+    for changed in (part, merged):
+        with pytest.raises(ValueError, match="S260"):
+            changed._.relations  # noqa: B018
+    assert as_tuples(doc.copy()) == as_tuples(doc)
+    assert doc[2:5].as_doc()._.relations == []
+
+
+def test_relations_of_earlier_versions_are_read():
+    """They were stored without the number of tokens."""
+    doc = make_doc(LEFT, IN)
+    expected = as_tuples(doc)
+    doc.user_data["spanner_relations"] = [
+        values[:-1] for values in doc.user_data["spanner_relations"]
+    ]
+    assert as_tuples(doc) == expected
+    doc.user_data["spanner_relations"][0][1] = 6
+    with pytest.raises(ValueError, match="S260"):
+        get_relations(doc)
+
+
+END = {"start": 0, "end": 1, "label": "A"}
+
+
+@pytest.mark.parametrize(
+    "make,reason",
+    [
+        (lambda doc: (doc[0:1], doc[2:3], "left"), "no Relation"),
+        (lambda doc: Relation(doc[1:1], doc[2:3], "left"), "no token"),
+        (lambda doc: Relation(doc[0:1], NLP("An other")[0:1], "left"), "another document"),
+        (lambda doc: {"head": END, "tail": {"start": 0, "end": 1}, "label": "x"}, "'label'"),
+        (lambda doc: {"head": END, "tail": {**END, "end": 9}, "label": "x"}, "E035"),
+    ],
+)
+def test_what_is_no_relation_is_refused(make, reason):
+    doc = make_doc(LEFT)
+    with pytest.raises(ValueError, match=f"S261.*{reason}"):
+        doc._.relations = [make(doc)]
+    assert len(doc._.relations) == 1
+
+
 def test_plain_form_goes_through_json():
     doc = make_doc(LEFT, IN)
     plain = json.loads(json.dumps([relation.to_dict() for relation in doc._.relations]))
@@ -128,7 +174,8 @@ def test_scores(pred, gold, strict, boundary):
 
 def test_documents_without_gold_relations_have_no_score():
     examples = [Example(make_doc(LEFT), Doc(NLP.vocab, words=WORDS))]
-    scores = score_relation_table(examples, entities="given", output="ents", spans_key="sc")
+    with pytest.warns(UserWarning, match="SW23"):
+        scores = score_relation_table(examples, entities="given", output="ents", spans_key="sc")
     assert set(scores.values()) == {None} and "rel_f" in scores
 
 

@@ -4,8 +4,10 @@ import numpy
 import pytest
 import spacy
 from spacy.tokens import DocBin
+from typer.testing import CliRunner
 
 from spacy_spanner.callbacks import make_fit_thresholds
+from spacy_spanner.cli import spanner
 from spacy_spanner.relations import get_relations
 from spacy_spanner.tuning.component import fit_settings, write_setting
 
@@ -105,3 +107,16 @@ def test_what_is_saved_is_fitted(tmp_path):
     saved.to_disk(tmp_path / "model")
     loaded = spacy.load(tmp_path / "model")
     assert loaded.get_pipe(NAME).cfg != cfg and scores(loaded) >= before
+
+
+def test_gold_without_relations_fits_entities_alone(tmp_path):
+    nlp = half_trained()
+    nlp.to_disk(tmp_path / "model")
+    gold = DocBin(docs=[eg.reference for eg in make_examples(nlp, FLAT)])  # no user data
+    gold.to_disk(tmp_path / "dev.spacy")
+    arguments = ["thresholds", str(tmp_path / "model"), str(tmp_path / "dev.spacy"), "--in-place"]
+    result = CliRunner().invoke(spanner, arguments)
+    assert result.exit_code == 0 and "Relations: no gold" in result.output
+    assert result.output.count("Precision") == 1
+    pipe = spacy.load(tmp_path / "model").get_pipe(NAME)
+    assert pipe.relation_threshold == nlp.get_pipe(NAME).relation_threshold
