@@ -16,8 +16,8 @@ import numpy
 import spacy
 from spacy.tokens import Doc
 
-from ..corpus.docs import scored_spans
-from ..corpus.pairs import SUFFIX, choose_output, load_pairs
+from ..corpus.docs import judged_spans, scored_spans
+from ..corpus.pairs import SUFFIX, choose_compared, load_pairs
 from ..corpus.record import CorpusError
 from ..errors import Errors, Warnings
 from ..relations import get_relations, keyed_relations
@@ -108,8 +108,7 @@ def load_systems(
     """Systems over the same gold file, and whether "spans" or "ents" are compared.
 
     sources: Pipelines or .spacy files of predictions.
-    output: "spans", "ents" or "auto": the span group if gold has it anywhere, else ents. Where gold
-        has both, what the first system writes.
+    output: "spans", "ents" or "auto": what gold has; where it has both, what the first system writes.
     limit: Read so many documents at the most; 0 for all.
     """
     pipelines = [None if source.endswith(SUFFIX) else spacy.load(source) for source in sources]
@@ -120,10 +119,9 @@ def load_systems(
     loaded = [pairs for pairs, _ in read]
     golds = [own for _, own in loaded[0] if own is not None]
     preds = [[pred for pred, _ in pairs] for pairs in loaded]
-    written = choose_output("auto", preds[0], spans_key=spans_key)
-    if output == "auto" and written == "ents" and any(own.ents for own in golds):
-        output = "ents"  # gold may have both
-    output = choose_output(output, golds, spans_key=spans_key)
+    if not golds:
+        raise CorpusError(Errors.S028.format(path=gold))
+    output = choose_compared(output, preds[0], golds, spans_key=spans_key)
     if not any(scored_spans(own, output=output, spans_key=spans_key) for own in golds):
         if output == "ents":
             raise CorpusError(Errors.S027.format(path=gold, docs=len(golds), hint=""))
@@ -181,7 +179,13 @@ def read_systems(
     ids: Dict[str, int] = {}
     gold_spans = [annotated[i] for i in use]
     gold_set = span_set(docs, gold_spans, ids)
-    found = [[scored_spans(d, output=output, spans_key=spans_key) for d in own] for own in used]
+    found = [
+        [
+            judged_spans(scored_spans(doc, output=output, spans_key=spans_key), gold, output=output)
+            for doc, gold in zip(own, docs, strict=True)
+        ]
+        for own in used
+    ]
     pred_sets = [span_set(docs, own, ids) for own in found]
     corpus = GoldCorpus(docs, list(ids), gold_set, words_with_vectors(docs, used), more)
     located = [

@@ -21,7 +21,8 @@ def render_cli(
     output: SpanOutput = typer.Option(
         SpanOutput.auto,
         "--output",
-        help="Show the span group or doc.ents; auto: ents if no such group",
+        help="Show the span group or doc.ents; auto: what gold has; if it has both, or without "
+        "gold, the group if there is one",
     ),
     limit: int = typer.Option(1000, "--limit", "-n", min=0, help=LIMIT_HELP),
     only_errors: bool = typer.Option(
@@ -52,6 +53,9 @@ def render_cli(
     docs = mark_docs(pairs, output=output.value, spans_key=spans_key)
     if only_errors and not any(doc.annotated for doc in docs):
         raise UserError(Errors.S180.format(source=source))
+    gold_given = any(gold is not None for _, gold in pairs)
+    if gold_given and not any(doc.annotated for doc in docs):
+        msg.warn("Gold is not shown: it has no annotation of this kind. See --output, --spans-key")
     if not any(doc.marks for doc in docs):
         keys = sorted(
             {key for pair in pairs for doc in pair if doc is not None for key in doc.spans}

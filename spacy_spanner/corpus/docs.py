@@ -6,6 +6,7 @@ import zlib
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional, Tuple
 
+import numpy
 from spacy.tokens import Doc, DocBin, Span
 from spacy.vocab import Vocab
 
@@ -60,6 +61,21 @@ def scored_spans(
         group = doc.spans[name]
         known.update(zip(map(span_key, group), group_scores(group) or []))
     return {key: known.get(key) for key in map(span_key, spans)}
+
+
+def judged_spans(
+    spans: Optional[Dict[SpanKey, Optional[float]]], gold: Doc, *, output: str
+) -> Dict[SpanKey, Optional[float]]:
+    """The predicted spans (None: there are none) that gold can judge. Entities on tokens whose
+    annotation is missing are neither right nor wrong, as in spaCy's own scorer."""
+    missing = [token for token in gold if token.ent_iob == 0] if output == "ents" else []
+    if not spans or not missing:
+        return spans or {}
+    unknown = numpy.zeros(len(gold.text) + 1, dtype="int64")
+    for token in missing:
+        unknown[token.idx + 1 : token.idx + len(token) + 1] = 1
+    before = unknown.cumsum()  # unknown characters before each position
+    return {key: score for key, score in spans.items() if before[key[0]] == before[key[1]]}
 
 
 def edges(doc: Doc, span: RawSpan) -> Tuple[str, str]:

@@ -93,3 +93,17 @@ def choose_output(output: str, docs: Iterable[Doc], *, spans_key: str) -> str:
     if output != "auto":
         return output
     return "spans" if any(spans_key in doc.spans for doc in docs) else "ents"
+
+
+def choose_compared(
+    output: str, preds: Iterable[Doc], golds: Sequence[Doc], *, spans_key: str
+) -> str:
+    """ "spans" or "ents". "auto" is what gold has; if it has both or nothing, what was predicted."""
+    written = choose_output(output, preds, spans_key=spans_key)
+    in_gold = {
+        "spans": any(spans_key in gold.spans for gold in golds),
+        "ents": any(gold.ents for gold in golds),
+    }
+    if output != "auto" or in_gold[written] or not any(in_gold.values()):
+        return written
+    return "ents" if written == "spans" else "spans"

@@ -36,8 +36,7 @@ def flatten_prediction(
     prediction: SpanPrediction, thresholds: numpy.ndarray, rule: str
 ) -> SpanPrediction:
     """The non-overlapping spans of each document."""
-    keep = flat_choice(prediction, thresholds, rule)
-    return SpanPrediction(prediction.spans[keep], prediction.scores[keep])
+    return prediction.take(flat_choice(prediction, thresholds, rule))
 
 
 def flat_choice(prediction: SpanPrediction, thresholds: numpy.ndarray, rule: str) -> numpy.ndarray:

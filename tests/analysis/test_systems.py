@@ -1,9 +1,12 @@
 """Names of systems, and their relations compared with gold."""
 
 import pytest
+from spacy.scorer import get_ner_prf
 from spacy.tokens import Doc, DocBin, Span
+from spacy.training import Example
 
 from spacy_spanner.analysis.systems import load_systems, read_systems, short_names
+from spacy_spanner.corpus.record import CorpusError
 from spacy_spanner.relations import StoredRelation, set_relations
 
 from .cases import VOCAB
@@ -63,3 +66,23 @@ def test_a_system_that_writes_elsewhere_is_named(tmp_path):
     with pytest.warns(UserWarning, match=r"SW07.*'flat' wrote nothing to `doc.spans\['sc'\]`"):
         systems, _ = load_systems(preds, gold, output="auto", spans_key="sc")
     assert [own.found.tolist() for own in systems] == [[True], [False]]
+
+
+def test_entities_on_tokens_without_annotation_are_not_judged():
+    """As spaCy counts them; also where the prediction has other tokens."""
+    gold = Doc(VOCAB, words=["Ada", "Lind", "left", "New Torvik", "today"])
+    gold.set_ents([Span(gold, 0, 2, "PER")], missing=[gold[3:]], default="outside")
+    pred = Doc(VOCAB, words=["Ada", "Lind", "left", "New", "Torvik", "today"])
+    wrong, unknown, partly = (2, 3), (4, 5), (5, 6)
+    spans = [(0, 2), wrong, unknown, partly]
+    pred.set_ents([Span(pred, *own, "PER") for own in spans], default="outside")
+    [system] = read_systems(["x"], [[pred]], [gold], output="ents", spans_key="sc")
+    assert system.correct.tolist() == [True, False]
+    assert get_ner_prf([Example(pred, gold)])["ents_p"] == 1 / 2
+
+
+def test_no_documents(tmp_path):
+    path = tmp_path / "empty.spacy"
+    DocBin().to_disk(path)
+    with pytest.raises(CorpusError, match="S028"):
+        load_systems([str(path)], str(path), output="auto", spans_key="sc")

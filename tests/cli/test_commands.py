@@ -194,6 +194,8 @@ def test_render_without_gold_and_with_ents(tmp_path):
     assert run("render", flat, "-o", page)[0] == 0
     assert "<b>2</b><span>spans" in page.read_text(encoding="utf-8")
     assert "that was read" not in page.read_text(encoding="utf-8")
+    code, text = run("render", nested, nested, "-o", page, "--output", "ents")
+    assert code == 0 and "Gold is not shown" in text
     code, text = run("render", flat, "-o", page, "--output", "spans", "--spans-key", "none")
     assert code == 0 and "No spans to show under 'none'" in text
 
