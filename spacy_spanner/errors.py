@@ -255,6 +255,10 @@ class Errors(metaclass=WithCodes):
         "{path} has no spans in {source}, so no config can suit it. Name another annotation with --spans-key "
         "or --output, or leave --corpus out."
     )
+    S251 = (
+        "{path}: only .spacy and .txt files are read here. Annotated files of other formats become .spacy "
+        "files by `spacy spanner convert`."
+    )
 
 
 class Warnings(metaclass=WithCodes):
@@ -293,6 +297,10 @@ class Warnings(metaclass=WithCodes):
     SW21 = (
         "{path} has no spans under spans_key '{key}', so `doc.ents` are learned. It also has the span groups "
         "{keys}, which may hold nested spans. To learn one of them, name it with --spans-key."
+    )
+    SW22 = (
+        "The pipeline writes nothing to {sources}, so no entities were taken from there. Change --source: "
+        "ents, or keys of its span groups."
     )
 
 

@@ -60,7 +60,7 @@ ALLOWED = {
     "batch": set(),
     "schedules": {"errors"},
     "readers": {"corpus"},
-    "callbacks": {"pipeline", "tuning"},
+    "callbacks": {"errors", "pipeline", "tuning"},
     "recipe": {"corpus", "training_config"},
     "loggers": {"contract", "shim"},
     "label_axes": {"errors"},
