@@ -70,7 +70,7 @@ def mark_docs(pairs: Sequence[DocPair], *, output: str, spans_key: str) -> List[
     """Compare each pair. Output "auto": what gold has; without gold, and if it has both, the span group
     if any prediction has it, else ents."""
     golds = [gold for _, gold in pairs if gold is not None]
-    output = choose_compared(output, (pred for pred, _ in pairs), golds, spans_key=spans_key)
+    output = choose_compared(output, [[pred for pred, _ in pairs]], golds, spans_key=spans_key)
     marked = []
     for number, (pred, gold) in enumerate(pairs, start=1):
         found = scored_spans(pred, output=output, spans_key=spans_key) or {}

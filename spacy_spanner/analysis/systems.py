@@ -108,7 +108,7 @@ def load_systems(
     """Systems over the same gold file, and whether "spans" or "ents" are compared.
 
     sources: Pipelines or .spacy files of predictions.
-    output: "spans", "ents" or "auto": what gold has; where it has both, what the first system writes.
+    output: "spans", "ents" or "auto": what gold and all systems have (`choose_compared`).
     limit: Read so many documents at the most; 0 for all.
     """
     pipelines = [None if source.endswith(SUFFIX) else spacy.load(source) for source in sources]
@@ -121,7 +121,7 @@ def load_systems(
     preds = [[pred for pred, _ in pairs] for pairs in loaded]
     if not golds:
         raise CorpusError(Errors.S028.format(path=gold))
-    output = choose_compared(output, preds[0], golds, spans_key=spans_key)
+    output = choose_compared(output, preds, golds, spans_key=spans_key)
     if not any(scored_spans(own, output=output, spans_key=spans_key) for own in golds):
         if output == "ents":
             raise CorpusError(Errors.S027.format(path=gold, docs=len(golds), hint=""))

@@ -30,7 +30,7 @@ def analyze_cli(
     output: SpanOutput = typer.Option(
         SpanOutput.auto,
         "--output",
-        help="Compare spans or ents; auto: what gold has; if it has both, what the pipeline writes",
+        help="Compare spans or ents; auto: what gold has; if it has both, what all pipelines write",
     ),
     spans_key: str = typer.Option("sc", "--spans-key", "-sk", help="Span group to compare"),
     buckets: List[str] = typer.Option(

@@ -103,14 +103,23 @@ def choose_output(output: str, docs: Iterable[Doc], *, spans_key: str) -> str:
 
 
 def choose_compared(
-    output: str, preds: Iterable[Doc], golds: Sequence[Doc], *, spans_key: str
+    output: str, systems: Sequence[Sequence[Doc]], golds: Sequence[Doc], *, spans_key: str
 ) -> str:
-    """ "spans" or "ents". "auto" is what gold has; if it has both or nothing, what was predicted."""
-    written = choose_output(output, preds, spans_key=spans_key)
-    in_gold = {
-        "spans": any(spans_key in gold.spans for gold in golds),
-        "ents": any(gold.ents for gold in golds),
-    }
-    if output != "auto" or in_gold[written] or not any(in_gold.values()):
-        return written
-    return "ents" if written == "spans" else "spans"
+    """ "spans" or "ents". "auto" is what gold and all systems have, spans before ents. Where there is
+    no such thing, it is what gold has; if it has both or nothing, what the first system wrote."""
+    if output != "auto":
+        return output
+    gold, *written = (
+        {
+            "spans": any(spans_key in doc.spans for doc in docs),
+            "ents": any(doc.ents for doc in docs),
+        }
+        for docs in (golds, *systems)
+    )
+    for kind in ("spans", "ents"):
+        if gold[kind] and all(own[kind] for own in written):
+            return kind
+    first = "spans" if written[0]["spans"] else "ents"
+    if gold[first] or not any(gold.values()):
+        return first
+    return "ents" if first == "spans" else "spans"

@@ -57,6 +57,16 @@ def test_gold_with_both_is_compared_by_what_the_system_writes(tmp_path, writes):
     assert system.found.tolist() == system.correct.tolist() == [True]
 
 
+def test_systems_are_compared_by_what_all_of_them_write(tmp_path):
+    gold = make_file(tmp_path / "gold.spacy", ents=True, spans=True)
+    both = make_file(tmp_path / "both.spacy", ents=True, spans=True)
+    flat = make_file(tmp_path / "flat.spacy", ents=True, spans=False)
+    for sources in ([both, flat], [flat, both]):
+        systems, output = load_systems(sources, gold, output="auto", spans_key="sc")
+        assert output == "ents" and all(own.found.all() for own in systems)
+    assert load_systems([both], gold, output="auto", spans_key="sc")[1] == "spans"
+
+
 def test_a_system_that_writes_elsewhere_is_named(tmp_path):
     gold = make_file(tmp_path / "gold.spacy", ents=True, spans=True)
     preds = [
