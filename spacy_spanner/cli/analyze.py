@@ -106,6 +106,8 @@ def load_inputs(
     systems, output = load_systems(
         sources, str(gold), output=output, spans_key=spans_key, limit=limit
     )
+    source = "doc.ents" if output == "ents" else f"doc.spans['{spans_key}']"
+    msg.info(f"Compared: {source}")
     if train is None:
         return systems, None
     docs = list(read_docs(train, systems[0].corpus.docs[0].vocab))

@@ -52,15 +52,18 @@ def scored_spans(
     doc: Doc, *, output: str, spans_key: str
 ) -> Optional[Dict[SpanKey, Optional[float]]]:
     """The spans of a document with their confidences (None where there is none); entities take the
-    confidence of an equal span in any group. None where the document is not annotated."""
+    confidence of an equal span in any group, first of all in one that holds nothing but entities. None
+    where the document is not annotated."""
     spans = doc_spans(doc, output=output, spans_key=spans_key)
     if spans is None:
         return None
+    keys = list(map(span_key, spans))
+    groups = list(doc.spans.values()) if output == "ents" else [doc.spans[spans_key]]
     known: Dict[SpanKey, float] = {}
-    for name in doc.spans if output == "ents" else [spans_key]:
-        group = doc.spans[name]
+    # The last one counts: that of a component which wrote the entities, whatever others found.
+    for group in sorted(groups, key=lambda group: set(map(span_key, group)) <= set(keys)):
         known.update(zip(map(span_key, group), group_scores(group) or []))
-    return {key: known.get(key) for key in map(span_key, spans)}
+    return {key: known.get(key) for key in keys}
 
 
 def judged_spans(

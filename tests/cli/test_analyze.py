@@ -26,7 +26,7 @@ def files(tmp_path):
 
 def test_analyze_alone(tmp_path, files):
     code, text = run("analyze", files["pred"], files["gold"], "--json", tmp_path / "a" / "r.json")
-    assert code == 0 and "all 2 3 1 66.7 40.0 50.0" in text
+    assert code == 0 and "all 2 3 1 66.7 40.0 50.0" in text and "Compared: doc.spans['sc']" in text
     assert (
         "Ann left [Trent] University" in text and "A&B 1.00, type error; gold: Trent (LOC)" in text
     )
