@@ -73,9 +73,11 @@ def test_auto_looks_at_nesting(tmp_path, corpus, flat_corpus):
     told, config = run(tmp_path, "auto", "--corpus", corpus)
     assert config["nlp"]["pipeline"] == ["tok2vec", NESTED] and f"{NESTED}: " in told
     assert config["components"][NESTED]["output"] == "both"
+    assert config["components"][NESTED]["overlaps"] == "outermost"
     told, config = run(tmp_path, "auto", "--corpus", flat_corpus, "--vectors", "somewhere")
     assert config["nlp"]["pipeline"] == ["tok2vec", FLAT] and "somewhere" in told
     assert config["components"][FLAT]["output"] == "ents"
+    assert config["components"][FLAT]["overlaps"] == "best"
     assert config["initialize"]["vectors"] == "somewhere"
     assert config["components"]["tok2vec"]["model"]["@architectures"].endswith("LSTMEncoder.v1")
 
