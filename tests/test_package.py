@@ -100,7 +100,7 @@ ALLOWED = {
     "tuning": {"analysis", "batch", "corpus", "errors", "pipeline", "relations"},
     "cli": {
         *{"acceleration", "analysis", "corpus", "distributed", "errors", "migration"},
-        *{"quantization", "recipe", "service", "timing", "training_config", "tuning"},
+        *{"quantization", "recipe", "relations", "service", "timing", "training_config", "tuning"},
     },
 }
 WITHOUT_TORCH = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import (
+    Collection,
     Dict,
     Iterable,
     List,
@@ -66,7 +67,9 @@ class MarkedDoc(NamedTuple):
         return any(own.fn or own.fp for own in counts)
 
 
-def mark_docs(pairs: Sequence[DocPair], *, output: str, spans_key: str) -> List[MarkedDoc]:
+def mark_docs(
+    pairs: Sequence[DocPair], *, output: str, spans_key: str, symmetric: Collection[str] = ()
+) -> List[MarkedDoc]:
     """Compare each pair. Output "auto": what gold has; without gold, and if it has both, the span group
     if any prediction has it, else ents."""
     golds = [gold for _, gold in pairs if gold is not None]
@@ -81,7 +84,7 @@ def mark_docs(pairs: Sequence[DocPair], *, output: str, spans_key: str) -> List[
         title = str((pred if gold is None else gold).user_data.get(DOC_ID, ""))
         plain = {key: score for key, score in found.items() if key not in judged}
         marks = sorted([*mark_spans(judged, expected), *mark_spans(plain, None)], key=reading_order)
-        relations, annotated = mark_relations(pred, gold), expected is not None
+        relations, annotated = mark_relations(pred, gold, symmetric), expected is not None
         marked.append(MarkedDoc(pred.text, marks, title, annotated, relations, number))
     return marked
 
@@ -99,11 +102,13 @@ def reading_order(mark: SpanMark) -> Tuple[int, int, str, str]:
     return mark.start, -mark.end, mark.label, mark.status
 
 
-def mark_relations(pred: Doc, gold: Optional[Doc]) -> List[RelationMark]:
+def mark_relations(
+    pred: Doc, gold: Optional[Doc], symmetric: Collection[str] = ()
+) -> List[RelationMark]:
     """The relations of one document, in reading order. Correct are those with the right label
-    between spans of the right offsets and labels."""
-    found = keyed_relations(pred) or {}
-    expected = None if gold is None else keyed_relations(gold)
+    between spans of the right offsets and labels; the direction of `symmetric` ones does not count."""
+    found = keyed_relations(pred, symmetric=symmetric) or {}
+    expected = None if gold is None else keyed_relations(gold, symmetric=symmetric)
     marks = []
     for key, status in sorted(statuses(found, expected).items()):
         relation = found[key] if key in found else (expected or {})[key]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Collection, Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -20,7 +20,7 @@ from ..corpus.docs import judged_spans, scored_spans
 from ..corpus.pairs import SUFFIX, choose_compared, load_pairs
 from ..corpus.record import CorpusError
 from ..errors import Errors, Warnings
-from ..relations import get_relations, keyed_relations
+from ..relations import get_relations, keyed_relations, symmetric_labels
 from ..span_scores import SpanKey
 from .proposals import Proposals, find_proposals, locate, rows_in
 
@@ -141,7 +141,14 @@ def load_systems(
         for nlp, own in zip(pipelines, preds, strict=True)
     ]
     systems = read_systems(
-        names, preds, golds, output=output, spans_key=spans_key, proposals=proposals, more=more
+        names,
+        preds,
+        golds,
+        output=output,
+        spans_key=spans_key,
+        proposals=proposals,
+        more=more,
+        symmetric={label for nlp in pipelines if nlp for label in symmetric_labels(nlp)},
     )
     return systems, output
 
@@ -165,12 +172,14 @@ def read_systems(
     spans_key: str,
     proposals: Optional[Sequence[Optional[List[numpy.ndarray]]]] = None,
     more: bool = False,
+    symmetric: Collection[str] = (),
 ) -> List[System]:
     """Systems that predicted the same documents. Documents without gold annotation are left out.
 
     output: "spans" compares `doc.spans[spans_key]`, "ents" compares `doc.ents`.
     proposals: Of each system and document, where it has any (`find_proposals`).
     more: The file has more documents than these.
+    symmetric: Labels of relations whose direction does not count.
     """
     annotated = [scored_spans(gold, output=output, spans_key=spans_key) for gold in golds]
     use = [i for i, spans in enumerate(annotated) if spans is not None]
@@ -199,7 +208,7 @@ def read_systems(
             pred,
             found=rows_in(gold_set.spans, pred.spans),
             correct=rows_in(pred.spans, gold_set.spans),
-            relations=compare_relations(own, docs, pred_spans, gold_spans),
+            relations=compare_relations(own, docs, pred_spans, gold_spans, symmetric),
             proposals=chosen,
         )
         for name, pred, own, pred_spans, chosen in zip(
@@ -258,13 +267,15 @@ def compare_relations(
     golds: Sequence[Doc],
     pred_spans: Sequence[Optional[Collection[SpanKey]]],
     gold_spans: Sequence[Optional[Collection[SpanKey]]],
+    symmetric: Collection[str] = (),
 ) -> List[RelationCase]:
     """The relations of documents whose gold has an annotation of relations. Strict: label, and offsets
     and labels of both ends."""
+    keyed = partial(keyed_relations, symmetric=symmetric)
     cases = []
     rows = zip(preds, golds, pred_spans, gold_spans, strict=True)
     for number, (pred, gold, pred_own, gold_own) in enumerate(rows):
-        expected, found = keyed_relations(gold), keyed_relations(pred) or {}
+        expected, found = keyed(gold), keyed(pred) or {}
         if expected is None:
             continue
         for key in sorted({*expected, *found}):

@@ -1,13 +1,15 @@
 """Names of systems, and their relations compared with gold."""
 
 import pytest
+import spacy
 from spacy.scorer import get_ner_prf
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 
+from spacy_spanner.analysis.marks import mark_docs
 from spacy_spanner.analysis.systems import load_systems, read_systems, short_names
 from spacy_spanner.corpus.record import CorpusError
-from spacy_spanner.relations import StoredRelation, set_relations
+from spacy_spanner.relations import StoredRelation, set_relations, symmetric_labels
 
 from .cases import VOCAB
 
@@ -34,6 +36,26 @@ def test_relations_are_counted_where_gold_has_them():
     [system] = read_systems(["x"], [preds], golds, output="spans", spans_key="sc")
     assert system.relation_counts.tolist() == [[1, 1, 1], [0, 0, 0], [0, 0, 0]]
     assert system.corpus.has_relations.tolist() == [True, False, True]
+
+
+def test_the_direction_of_symmetric_relations_does_not_count():
+    """As in the scorer of the component."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("global_pointer_relations", config={"symmetric": ["met"]})
+    symmetric = symmetric_labels(nlp)
+    assert symmetric == {"met"} and not symmetric_labels(spacy.blank("en"))
+    pred, gold = (Doc(VOCAB, words=["Ann", "met", "Bob"]) for _ in range(2))
+    ann, bob = (0, 1, "PER"), (2, 3, "PER")
+    for doc, ends in ((pred, (*ann, *bob)), (gold, (*bob, *ann))):
+        doc.spans["sc"] = [Span(doc, *ann), Span(doc, *bob)]
+        set_relations(doc, [StoredRelation(*ends, "met"), StoredRelation(*ends, "saw")])
+    options = {"output": "spans", "spans_key": "sc", "symmetric": symmetric}
+    [system] = read_systems(["x"], [[pred]], [gold], **options)
+    assert system.relation_counts.tolist() == [[1, 1, 1]]
+    [marked] = mark_docs([(pred, gold)], **options)
+    assert [(own.label, own.status) for own in marked.relations if own.status == "tp"] == [
+        ("met", "tp")
+    ]
 
 
 def make_file(path, *, ents, spans):
