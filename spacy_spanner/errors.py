@@ -259,6 +259,10 @@ class Errors(metaclass=WithCodes):
         "{path}: only .spacy and .txt files are read here. Annotated files of other formats become .spacy "
         "files by `spacy spanner convert`."
     )
+    S252 = (
+        "{path}: the training data has nothing in `{source}`, which is compared. Take training data that is "
+        "annotated alike, or choose what is compared with --output and --spans-key."
+    )
 
 
 class Warnings(metaclass=WithCodes):

@@ -137,7 +137,7 @@ def load_systems(
             warnings.warn(Warnings.SW07.format(name=name, source=source), stacklevel=2)
     more = any(own for _, own in read)
     proposals = [
-        None if nlp is None else find_proposals(nlp, own)
+        None if nlp is None else find_proposals(nlp, own, output=output, spans_key=spans_key)
         for nlp, own in zip(pipelines, preds, strict=True)
     ]
     systems = read_systems(

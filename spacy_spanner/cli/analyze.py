@@ -98,7 +98,7 @@ def load_inputs(
     from ..analysis.attributes import training_facts
     from ..analysis.plots import require_plots
     from ..analysis.systems import load_systems
-    from ..corpus.docs import read_docs
+    from ..corpus.docs import doc_spans, read_docs
     from ..errors import Errors, UserError
 
     if plots:
@@ -113,6 +113,8 @@ def load_inputs(
     docs = list(read_docs(train, systems[0].corpus.docs[0].vocab))
     if not docs:
         raise UserError(Errors.S028.format(path=train))
+    if all(doc_spans(doc, output=output, spans_key=spans_key) is None for doc in docs):
+        raise UserError(Errors.S252.format(path=train, source=source))
     return systems, training_facts(docs, output=output, spans_key=spans_key)
 
 

@@ -43,6 +43,12 @@ def test_analyze_alone(tmp_path, files):
     assert "label_consistency" not in part["buckets"]
 
 
+def test_training_data_without_what_is_compared_is_refused(tmp_path, files):
+    flat = write(tmp_path / "flat.spacy", make_doc(PRED[:2], ents=True))
+    code, text = run("analyze", files["pred"], files["gold"], "--train", flat)
+    assert code == 1 and "S252" in text
+
+
 def test_analyze_with_all_options(tmp_path, files):
     pytest.importorskip("matplotlib")
     page, report_path = tmp_path / "page.html", tmp_path / "r.json"
