@@ -38,7 +38,8 @@ def find_proposals(
     output: "spans" for `doc.spans[spans_key]`, "ents" for `doc.ents`.
     RETURNS: (K, 4) each
     """
-    for _, pipe in reversed(nlp.pipeline):
+    pipes: List[Any] = [pipe for _, pipe in reversed(nlp.pipeline)]
+    for pipe in pipes:
         if hasattr(pipe, "suggester") and output == "spans" and pipe.key == spans_key:
             return [suggested(pipe, doc) for doc in docs]
         if hasattr(pipe, "proposals") and (
