@@ -104,6 +104,11 @@ class SpanPrediction:
     # (N,) float32: log of the probability over that of no entity, where the head computes it
     margins: Optional[numpy.ndarray] = None
 
+    def take(self, which: numpy.ndarray) -> SpanPrediction:
+        """Some of the spans; which: (N,) bool"""
+        margins = None if self.margins is None else self.margins[which]
+        return SpanPrediction(self.spans[which], self.scores[which], margins)
+
     def per_doc(self, n_docs: int) -> List[slice]:
         """Each document's rows of the table."""
         bounds = numpy.searchsorted(self.spans[:, 0], numpy.arange(n_docs + 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from copy import copy, deepcopy
 from functools import partial
 from itertools import islice
@@ -11,6 +12,7 @@ from spacy.language import Language
 from spacy.training import Example
 from spacy.util import registry
 
+from .errors import Warnings
 from .pipeline.base import TablePipe, show_words
 
 Reader = Callable[[Language], Iterable[Example]]
@@ -57,9 +59,12 @@ def make_fit_thresholds(
         for name in names:
             pairs = [(eg.predicted, eg.reference) for eg in islice(read(nlp), limit)]
             options = {"per_label": per_label, "fit": temperature, "min_gold": min_gold}
-            for prefix, fit in fit_settings(nlp, name, pairs, **options).items():
+            fits = fit_settings(nlp, name, pairs, **options)
+            for prefix, fit in fits.items():
                 if fit.candidates.n_gold:
                     write_setting(saved, name, fit.best, prefix)
+            if not any(fit.candidates.n_gold for fit in fits.values()):
+                warnings.warn(Warnings.SW20.format(name=name, corpus=corpus), stacklevel=2)
         return saved
 
     return fit_all

@@ -261,13 +261,25 @@ class Errors(metaclass=WithCodes):
         "listen to. Its components: {names}. Pipelines of spacy-transformers become such by `spacy spanner "
         "migrate`."
     )
+    S250 = (
+        "{path} has no spans in {source}, so no config can suit it. Name another annotation with --spans-key "
+        "or --output, or leave --corpus out."
+    )
+    S251 = (
+        "{path}: only .spacy and .txt files are read here. Annotated files of other formats become .spacy "
+        "files by `spacy spanner convert`."
+    )
+    S252 = (
+        "{path}: the training data has nothing in `{source}`, which is compared. Take training data that is "
+        "annotated alike, or choose what is compared with --output and --spans-key."
+    )
 
 
 class Warnings(metaclass=WithCodes):
     SW01 = "Component '{name}': {lost} of {total} gold spans cannot be learned: {reasons}."
     SW02 = (
         "Component '{name}': `training.score_weights` asks for '{key}', which no component of this "
-        "pipeline can fill (this one writes {writes}), so it always counts as 0. Rename or remove it."
+        "pipeline can fill (this one writes {writes}), so it always counts as 0. Rename it or set it to null."
     )
     SW03 = "Component '{name}': {lost} of {total} gold relations cannot be learned: {reasons}."
     SW04 = (
@@ -304,6 +316,18 @@ class Warnings(metaclass=WithCodes):
         "`spacy-spanner.TagEmbed.v1`: no token has `{attr}`, so every token gets the same vector. Put a "
         "component that sets it (such as a tagger) before this one and, for training, name it in "
         "`[training] annotating_components`; or take the block out."
+    )
+    SW20 = (
+        "Component '{name}': `{corpus}` has no gold for it, so its scores are 0 and no threshold is fitted. "
+        "Check the path, and that this part is annotated where the component learns from."
+    )
+    SW21 = (
+        "{path} has no spans under spans_key '{key}', so `doc.ents` are learned. It also has the span groups "
+        "{keys}, which may hold nested spans. To learn one of them, name it with --spans-key."
+    )
+    SW22 = (
+        "The pipeline writes nothing to {sources}, so no entities were taken from there. Change --source: "
+        "ents, or keys of its span groups."
     )
 
 

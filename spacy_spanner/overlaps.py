@@ -65,6 +65,19 @@ def greedy_set(starts: numpy.ndarray, ends: numpy.ndarray, weights: numpy.ndarra
 
     Ties: the longer span, then the earlier one, then position in the table."""
     order = numpy.lexsort((numpy.arange(len(starts)), starts, starts - ends, -weights))
+    return first_come(starts, ends, order)
+
+
+def outermost_set(starts: numpy.ndarray, ends: numpy.ndarray, weights: numpy.ndarray) -> List[int]:
+    """Longest span first, each kept if it overlaps none kept before it.
+
+    Ties: the heavier span, then the earlier one, then position in the table."""
+    order = numpy.lexsort((numpy.arange(len(starts)), starts, -weights, starts - ends))
+    return first_come(starts, ends, order)
+
+
+def first_come(starts: numpy.ndarray, ends: numpy.ndarray, order: numpy.ndarray) -> List[int]:
+    """Spans in this order, each kept if it overlaps none kept before it."""
     chosen: List[int] = []
     for span in order:
         if all(ends[span] <= starts[other] or ends[other] <= starts[span] for other in chosen):
@@ -74,7 +87,7 @@ def greedy_set(starts: numpy.ndarray, ends: numpy.ndarray, weights: numpy.ndarra
 
 def outermost(starts: numpy.ndarray, ends: numpy.ndarray) -> numpy.ndarray:
     """The outermost spans; of crossing ones the longer, then the earlier.  (N,) bool"""
-    return choose(starts, ends, (ends - starts).astype("float64"), greedy_set)
+    return choose(starts, ends, numpy.zeros(len(starts)), outermost_set)
 
 
-RULES = {"best": best_set, "greedy": greedy_set}
+RULES = {"best": best_set, "greedy": greedy_set, "outermost": outermost_set}

@@ -128,6 +128,9 @@ def join_config(
     for name, value in {"spans_key": spans_key, "output": output}.items():
         if name in settings and value is not None:
             component[name] = value
+    if output == "both" and "overlaps" in settings:
+        # Gold entities beside nested spans are the outermost of them (`spacy spanner convert`).
+        component.setdefault("overlaps", "outermost")
     model["tok2vec"] = config.pop("tok2vec")
     if max_width is not None:
         set_width(component, max_width)

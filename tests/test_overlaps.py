@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_spanner.batch import SpanPrediction
-from spacy_spanner.overlaps import best_set, choose, greedy_set, outermost
+from spacy_spanner.overlaps import best_set, choose, greedy_set, outermost, outermost_set
 from spacy_spanner.pipeline.outputs import flat_choice, flatten_prediction, log_odds
 
 span = st.tuples(st.integers(0, 9), st.integers(1, 5), st.floats(0.05, 4.0))
@@ -69,6 +69,7 @@ def test_ties_take_fewer_spans_then_the_first():
     same = numpy.zeros(2, dtype="int64")
     assert best_set(same, same + 3, numpy.ones(2)) == [0]
     assert greedy_set(same, same + 3, numpy.ones(2)) == [0]
+    assert outermost_set(same, same + 3, numpy.array([1.0, 2.0])) == [1]
 
 
 def test_flat_choice_weighs_log_odds_over_the_threshold():
@@ -78,6 +79,8 @@ def test_flat_choice_weighs_log_odds_over_the_threshold():
     threshold = numpy.array([0.5], dtype="float32")
     best = flatten_prediction(prediction, threshold, "best")
     assert best.spans.tolist() == spans[[1, 2, 3]].tolist()
+    outer = flatten_prediction(prediction, threshold, "outermost")
+    assert outer.spans.tolist() == spans[[0, 3]].tolist()
     greedy = flatten_prediction(prediction, threshold, "greedy")
     assert greedy.spans.tolist() == spans[[0, 3]].tolist()
     assert numpy.isfinite(log_odds(numpy.array([0.0, 1.0]))).all()

@@ -60,7 +60,7 @@ ALLOWED = {
     "batch": set(),
     "schedules": {"errors"},
     "readers": {"corpus"},
-    "callbacks": {"pipeline", "tuning"},
+    "callbacks": {"errors", "pipeline", "tuning"},
     "recipe": {"corpus", "training_config"},
     "loggers": {"contract", "shim"},
     "label_axes": {"errors"},
@@ -100,7 +100,7 @@ ALLOWED = {
     "tuning": {"analysis", "batch", "corpus", "errors", "pipeline", "relations"},
     "cli": {
         *{"acceleration", "analysis", "corpus", "distributed", "errors", "migration"},
-        *{"quantization", "recipe", "service", "timing", "training_config", "tuning"},
+        *{"quantization", "recipe", "relations", "service", "timing", "training_config", "tuning"},
     },
 }
 WITHOUT_TORCH = [

@@ -73,11 +73,28 @@ def test_auto_looks_at_nesting(tmp_path, corpus, flat_corpus):
     told, config = run(tmp_path, "auto", "--corpus", corpus)
     assert config["nlp"]["pipeline"] == ["tok2vec", NESTED] and f"{NESTED}: " in told
     assert config["components"][NESTED]["output"] == "both"
+    assert config["components"][NESTED]["overlaps"] == "outermost"
     told, config = run(tmp_path, "auto", "--corpus", flat_corpus, "--vectors", "somewhere")
     assert config["nlp"]["pipeline"] == ["tok2vec", FLAT] and "somewhere" in told
     assert config["components"][FLAT]["output"] == "ents"
+    assert config["components"][FLAT]["overlaps"] == "best"
     assert config["initialize"]["vectors"] == "somewhere"
     assert config["components"]["tok2vec"]["model"]["@architectures"].endswith("LSTMEncoder.v1")
+
+
+def test_auto_names_what_it_does_not_learn(tmp_path, corpus):
+    """Span groups under another key, and a corpus without any spans."""
+    docs = [eg.reference for eg in make_examples(spacy.blank("en"), spans_key="nested")]
+    DocBin(docs=docs).to_disk(corpus)
+    told, config = run(tmp_path, "auto", "--corpus", corpus)
+    assert "SW21" in told and "nested" in told and config["components"][FLAT]["output"] == "ents"
+    assert "SW21" not in run(tmp_path, "auto", "--corpus", corpus, "--spans-key", "nested")[0]
+    for doc in docs:
+        doc.spans["sc"] = []
+    DocBin(docs=docs).to_disk(corpus)
+    arguments = ["config", "auto", "--corpus", str(corpus), "-o", str(tmp_path / "other.cfg")]
+    result = CliRunner().invoke(spanner, arguments)
+    assert result.exit_code == 1 and "S250" in result.output
 
 
 def test_a_transformer_is_taken_with_a_gpu_alone(monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import (
+    Collection,
     Dict,
     Iterable,
     List,
@@ -18,8 +19,8 @@ from typing import (
 
 from spacy.tokens import Doc
 
-from ..corpus.docs import DOC_ID, scored_spans
-from ..corpus.pairs import DocPair, choose_output
+from ..corpus.docs import DOC_ID, judged_spans, scored_spans
+from ..corpus.pairs import DocPair, choose_compared
 from ..relations import keyed_relations
 from ..span_scores import SpanKey
 from .scores import Counts
@@ -66,18 +67,24 @@ class MarkedDoc(NamedTuple):
         return any(own.fn or own.fp for own in counts)
 
 
-def mark_docs(pairs: Sequence[DocPair], *, output: str, spans_key: str) -> List[MarkedDoc]:
-    """Compare each pair. Output "auto": the span group if any prediction has it, else ents."""
-    output = choose_output(output, (pred for pred, _ in pairs), spans_key=spans_key)
+def mark_docs(
+    pairs: Sequence[DocPair], *, output: str, spans_key: str, symmetric: Collection[str] = ()
+) -> List[MarkedDoc]:
+    """Compare each pair. Output "auto": what gold has; without gold, and if it has both, the span group
+    if any prediction has it, else ents."""
+    golds = [gold for _, gold in pairs if gold is not None]
+    output = choose_compared(output, [[pred for pred, _ in pairs]], golds, spans_key=spans_key)
     marked = []
     for number, (pred, gold) in enumerate(pairs, start=1):
-        expected = None
+        found = scored_spans(pred, output=output, spans_key=spans_key) or {}
+        expected, judged = None, found
         if gold is not None:
             expected = scored_spans(gold, output=output, spans_key=spans_key)
-        found = scored_spans(pred, output=output, spans_key=spans_key) or {}
+            judged = judged_spans(found, gold, output=output)
         title = str((pred if gold is None else gold).user_data.get(DOC_ID, ""))
-        marks, relations = mark_spans(found, expected), mark_relations(pred, gold)
-        annotated = expected is not None
+        plain = {key: score for key, score in found.items() if key not in judged}
+        marks = sorted([*mark_spans(judged, expected), *mark_spans(plain, None)], key=reading_order)
+        relations, annotated = mark_relations(pred, gold, symmetric), expected is not None
         marked.append(MarkedDoc(pred.text, marks, title, annotated, relations, number))
     return marked
 
@@ -88,14 +95,20 @@ def mark_spans(
 ) -> List[SpanMark]:
     """The spans of one document, in reading order, outer spans first."""
     marks = [SpanMark(*key, status, pred.get(key)) for key, status in statuses(pred, gold).items()]
-    return sorted(marks, key=lambda mark: (mark.start, -mark.end, mark.label, mark.status))
+    return sorted(marks, key=reading_order)
 
 
-def mark_relations(pred: Doc, gold: Optional[Doc]) -> List[RelationMark]:
+def reading_order(mark: SpanMark) -> Tuple[int, int, str, str]:
+    return mark.start, -mark.end, mark.label, mark.status
+
+
+def mark_relations(
+    pred: Doc, gold: Optional[Doc], symmetric: Collection[str] = ()
+) -> List[RelationMark]:
     """The relations of one document, in reading order. Correct are those with the right label
-    between spans of the right offsets and labels."""
-    found = keyed_relations(pred) or {}
-    expected = None if gold is None else keyed_relations(gold)
+    between spans of the right offsets and labels; the direction of `symmetric` ones does not count."""
+    found = keyed_relations(pred, symmetric=symmetric) or {}
+    expected = None if gold is None else keyed_relations(gold, symmetric=symmetric)
     marks = []
     for key, status in sorted(statuses(found, expected).items()):
         relation = found[key] if key in found else (expected or {})[key]

@@ -29,13 +29,24 @@ class Proposals:
     gold: numpy.ndarray  # (G, 2): gold spans in the same tokens
 
 
-def find_proposals(nlp: Language, docs: Sequence[Doc]) -> Optional[List[numpy.ndarray]]:
+def find_proposals(
+    nlp: Language, docs: Sequence[Doc], *, output: str = "spans", spans_key: str = "sc"
+) -> Optional[List[numpy.ndarray]]:
     """The proposals of each document, which went through the pipeline, from the last component that
-    has any: one of ours, or spaCy's `spancat`; None where there is none.  (K, 4) each"""
-    for _, pipe in reversed(nlp.pipeline):
-        if hasattr(pipe, "suggester"):
+    has any and writes what is compared: one of ours, or spaCy's `spancat`; None where there is none.
+
+    output: "spans" for `doc.spans[spans_key]`, "ents" for `doc.ents`.
+    RETURNS: (K, 4) each
+    """
+    pipes: List[Any] = [pipe for _, pipe in reversed(nlp.pipeline)]
+    for pipe in pipes:
+        if hasattr(pipe, "suggester") and output == "spans" and pipe.key == spans_key:
             return [suggested(pipe, doc) for doc in docs]
-        if hasattr(pipe, "proposals"):
+        if hasattr(pipe, "proposals") and (
+            pipe.writes_ents
+            if output == "ents"
+            else pipe.writes_spans and pipe.cfg["spans_key"] == spans_key
+        ):
             found: List[numpy.ndarray] = []
             for batch in minibatch(docs, BATCH):
                 table = pipe.proposals(batch)  # (K, 5)

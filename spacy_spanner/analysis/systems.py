@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Collection, Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -16,11 +16,11 @@ import numpy
 import spacy
 from spacy.tokens import Doc
 
-from ..corpus.docs import scored_spans
-from ..corpus.pairs import SUFFIX, choose_output, load_pairs
+from ..corpus.docs import judged_spans, scored_spans
+from ..corpus.pairs import SUFFIX, choose_compared, load_pairs
 from ..corpus.record import CorpusError
 from ..errors import Errors, Warnings
-from ..relations import get_relations, keyed_relations
+from ..relations import get_relations, keyed_relations, symmetric_labels
 from ..span_scores import SpanKey
 from .proposals import Proposals, find_proposals, locate, rows_in
 
@@ -108,8 +108,7 @@ def load_systems(
     """Systems over the same gold file, and whether "spans" or "ents" are compared.
 
     sources: Pipelines or .spacy files of predictions.
-    output: "spans", "ents" or "auto": the span group if gold has it anywhere, else ents. Where gold
-        has both, what the first system writes.
+    output: "spans", "ents" or "auto": what gold and all systems have (`choose_compared`).
     limit: Read so many documents at the most; 0 for all.
     """
     pipelines = [None if source.endswith(SUFFIX) else spacy.load(source) for source in sources]
@@ -120,10 +119,9 @@ def load_systems(
     loaded = [pairs for pairs, _ in read]
     golds = [own for _, own in loaded[0] if own is not None]
     preds = [[pred for pred, _ in pairs] for pairs in loaded]
-    written = choose_output("auto", preds[0], spans_key=spans_key)
-    if output == "auto" and written == "ents" and any(own.ents for own in golds):
-        output = "ents"  # gold may have both
-    output = choose_output(output, golds, spans_key=spans_key)
+    if not golds:
+        raise CorpusError(Errors.S028.format(path=gold))
+    output = choose_compared(output, preds, golds, spans_key=spans_key)
     if not any(scored_spans(own, output=output, spans_key=spans_key) for own in golds):
         if output == "ents":
             raise CorpusError(Errors.S027.format(path=gold, docs=len(golds), hint=""))
@@ -139,11 +137,18 @@ def load_systems(
             warnings.warn(Warnings.SW07.format(name=name, source=source), stacklevel=2)
     more = any(own for _, own in read)
     proposals = [
-        None if nlp is None else find_proposals(nlp, own)
+        None if nlp is None else find_proposals(nlp, own, output=output, spans_key=spans_key)
         for nlp, own in zip(pipelines, preds, strict=True)
     ]
     systems = read_systems(
-        names, preds, golds, output=output, spans_key=spans_key, proposals=proposals, more=more
+        names,
+        preds,
+        golds,
+        output=output,
+        spans_key=spans_key,
+        proposals=proposals,
+        more=more,
+        symmetric={label for nlp in pipelines if nlp for label in symmetric_labels(nlp)},
     )
     return systems, output
 
@@ -167,12 +172,14 @@ def read_systems(
     spans_key: str,
     proposals: Optional[Sequence[Optional[List[numpy.ndarray]]]] = None,
     more: bool = False,
+    symmetric: Collection[str] = (),
 ) -> List[System]:
     """Systems that predicted the same documents. Documents without gold annotation are left out.
 
     output: "spans" compares `doc.spans[spans_key]`, "ents" compares `doc.ents`.
     proposals: Of each system and document, where it has any (`find_proposals`).
     more: The file has more documents than these.
+    symmetric: Labels of relations whose direction does not count.
     """
     annotated = [scored_spans(gold, output=output, spans_key=spans_key) for gold in golds]
     use = [i for i, spans in enumerate(annotated) if spans is not None]
@@ -181,7 +188,13 @@ def read_systems(
     ids: Dict[str, int] = {}
     gold_spans = [annotated[i] for i in use]
     gold_set = span_set(docs, gold_spans, ids)
-    found = [[scored_spans(d, output=output, spans_key=spans_key) for d in own] for own in used]
+    found = [
+        [
+            judged_spans(scored_spans(doc, output=output, spans_key=spans_key), gold, output=output)
+            for doc, gold in zip(own, docs, strict=True)
+        ]
+        for own in used
+    ]
     pred_sets = [span_set(docs, own, ids) for own in found]
     corpus = GoldCorpus(docs, list(ids), gold_set, words_with_vectors(docs, used), more)
     located = [
@@ -195,7 +208,7 @@ def read_systems(
             pred,
             found=rows_in(gold_set.spans, pred.spans),
             correct=rows_in(pred.spans, gold_set.spans),
-            relations=compare_relations(own, docs, pred_spans, gold_spans),
+            relations=compare_relations(own, docs, pred_spans, gold_spans, symmetric),
             proposals=chosen,
         )
         for name, pred, own, pred_spans, chosen in zip(
@@ -254,13 +267,15 @@ def compare_relations(
     golds: Sequence[Doc],
     pred_spans: Sequence[Optional[Collection[SpanKey]]],
     gold_spans: Sequence[Optional[Collection[SpanKey]]],
+    symmetric: Collection[str] = (),
 ) -> List[RelationCase]:
     """The relations of documents whose gold has an annotation of relations. Strict: label, and offsets
     and labels of both ends."""
+    keyed = partial(keyed_relations, symmetric=symmetric)
     cases = []
     rows = zip(preds, golds, pred_spans, gold_spans, strict=True)
     for number, (pred, gold, pred_own, gold_own) in enumerate(rows):
-        expected, found = keyed_relations(gold), keyed_relations(pred) or {}
+        expected, found = keyed(gold), keyed(pred) or {}
         if expected is None:
             continue
         for key in sorted({*expected, *found}):

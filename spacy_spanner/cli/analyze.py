@@ -30,7 +30,7 @@ def analyze_cli(
     output: SpanOutput = typer.Option(
         SpanOutput.auto,
         "--output",
-        help="Compare spans or ents; auto: what gold has; if it has both, what the pipeline writes",
+        help="Compare spans or ents; auto: what gold has; if it has both, what all pipelines write",
     ),
     spans_key: str = typer.Option("sc", "--spans-key", "-sk", help="Span group to compare"),
     buckets: List[str] = typer.Option(
@@ -98,7 +98,7 @@ def load_inputs(
     from ..analysis.attributes import training_facts
     from ..analysis.plots import require_plots
     from ..analysis.systems import load_systems
-    from ..corpus.docs import read_docs
+    from ..corpus.docs import doc_spans, read_docs
     from ..errors import Errors, UserError
 
     if plots:
@@ -106,11 +106,15 @@ def load_inputs(
     systems, output = load_systems(
         sources, str(gold), output=output, spans_key=spans_key, limit=limit
     )
+    source = "doc.ents" if output == "ents" else f"doc.spans['{spans_key}']"
+    msg.info(f"Compared: {source}")
     if train is None:
         return systems, None
     docs = list(read_docs(train, systems[0].corpus.docs[0].vocab))
     if not docs:
         raise UserError(Errors.S028.format(path=train))
+    if all(doc_spans(doc, output=output, spans_key=spans_key) is None for doc in docs):
+        raise UserError(Errors.S252.format(path=train, source=source))
     return systems, training_facts(docs, output=output, spans_key=spans_key)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, List, Optional
 import typer
 from wasabi import msg
 
-from ..errors import Errors
+from ..errors import Errors, Warnings
 
 if TYPE_CHECKING:
     from ..distributed.annotate import Totals
@@ -117,5 +117,7 @@ def show_totals(totals: Totals, output: str) -> None:
     msg.good(
         f"{totals.docs:,} documents in {totals.seconds:,.1f} s ({speed:,.0f} words/s): {output}"
     )
+    if totals.no_sources:
+        msg.warn(Warnings.SW22.format(sources=", ".join(totals.no_sources)))
     if totals.rejects:
         msg.warn(f"{totals.rejects:,} records were rejected: see {output}/rejects")

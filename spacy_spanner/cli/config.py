@@ -82,7 +82,7 @@ def config_cli(
     from ..corpus.docs import read_docs
     from ..corpus.pairs import choose_output
     from ..corpus.stats import Settings, corpus_stats
-    from ..errors import Errors, UserError
+    from ..errors import Errors, UserError, Warnings
     from ..recipe import fit_to_corpus, follow_paper, recommend, widest
     from ..training_config import join_config, names, read_recipe
 
@@ -113,9 +113,15 @@ def config_cli(
     if corpus is not None:
         gold = choose_output(output or "auto", read_docs(corpus, Vocab()), spans_key=spans_key)
         stats = corpus_stats(corpus, Settings(output=gold, spans_key=spans_key))
+        if not stats.spans:
+            source = "`doc.ents`" if gold == "ents" else f"`doc.spans['{spans_key}']`"
+            raise UserError(Errors.S250.format(path=corpus, source=source))
     notes: List[str] = []
     if system == "auto":
         assert stats is not None
+        if output is None and gold == "ents" and stats.keys:
+            keys = ", ".join(sorted(stats.keys))
+            msg.warn(Warnings.SW21.format(path=corpus, key=spans_key, keys=keys))
         choice = recommend(stats, vectors=vectors, transformer=transformer)
         system, encoder, notes = choice.system, encoder or choice.encoder, choice.reasons
         # Where the gold is in a span group, flat entities are learned from it, too.

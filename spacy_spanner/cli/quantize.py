@@ -29,7 +29,6 @@ def quantize_cli(
     import spacy
 
     from ..analysis.systems import load_systems
-    from ..corpus.pairs import choose_output
     from ..corpus.texts import read_texts
     from ..errors import Errors, UserError
     from ..quantization.pipeline import quantize
@@ -40,13 +39,10 @@ def quantize_cli(
     texts = [text for text in read_texts(corpus) if text.strip()][:limit]
     if not texts:
         raise UserError(Errors.S028.format(path=corpus))
-    nlp = spacy.load(pipeline)
-    quantize(nlp).to_disk(output)
+    quantize(spacy.load(pipeline)).to_disk(output)
     msg.good(f"Saved the pipeline to {output}")
     both = [pipeline, str(output)]
-    # What the pipeline writes counts: gold may have both.
-    written = choose_output(score.value, [nlp(texts[0])], spans_key=spans_key)
-    systems, _ = load_systems(both, str(corpus), output=written, spans_key=spans_key)
+    systems, _ = load_systems(both, str(corpus), output=score.value, spans_key=spans_key)
     show_change(systems, measure(both, texts, rounds=3, threads=threads), both)
 
 

@@ -21,7 +21,8 @@ def render_cli(
     output: SpanOutput = typer.Option(
         SpanOutput.auto,
         "--output",
-        help="Show the span group or doc.ents; auto: ents if no such group",
+        help="Show the span group or doc.ents; auto: what gold has; if it has both, or without "
+        "gold, the group if there is one",
     ),
     limit: int = typer.Option(1000, "--limit", "-n", min=0, help=LIMIT_HELP),
     only_errors: bool = typer.Option(
@@ -35,10 +36,13 @@ def render_cli(
     documents read. Labels have their confidences. Pages are self-contained, with a light and a dark
     mode, and have at most about 2 MB: what does not fit goes to page-2.html and so on.
     """
+    import spacy
+
     from ..analysis.marks import mark_docs
     from ..analysis.pages import documents_pages
     from ..corpus.pairs import load_pairs
     from ..errors import Errors, UserError
+    from ..relations import symmetric_labels
 
     texts = data or []
     if not texts and not source.endswith(".spacy"):
@@ -46,12 +50,17 @@ def render_cli(
     for item in [source, *texts]:
         if item.endswith((".spacy", ".txt")) and not Path(item).exists():
             raise typer.BadParameter(f"there is no file {item}")
-    pairs, more = load_pairs(source, texts, limit=limit)
+    nlp = None if source.endswith(".spacy") else spacy.load(source)
+    pairs, more = load_pairs(nlp or source, texts, limit=limit)
     if not pairs:
         raise UserError(Errors.S028.format(path=", ".join(texts) or source))
-    docs = mark_docs(pairs, output=output.value, spans_key=spans_key)
+    symmetric = symmetric_labels(nlp) if nlp else set()
+    docs = mark_docs(pairs, output=output.value, spans_key=spans_key, symmetric=symmetric)
     if only_errors and not any(doc.annotated for doc in docs):
         raise UserError(Errors.S180.format(source=source))
+    gold_given = any(gold is not None for _, gold in pairs)
+    if gold_given and not any(doc.annotated for doc in docs):
+        msg.warn("Gold is not shown: it has no annotation of this kind. See --output, --spans-key")
     if not any(doc.marks for doc in docs):
         keys = sorted(
             {key for pair in pairs for doc in pair if doc is not None for key in doc.spans}

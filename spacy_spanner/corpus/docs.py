@@ -7,6 +7,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional, Tuple
 
+import numpy
 from spacy.tokens import Doc, DocBin, Span
 from spacy.vocab import Vocab
 
@@ -53,17 +54,39 @@ def scored_spans(
     doc: Doc, *, output: str, spans_key: str
 ) -> Optional[Dict[SpanKey, Optional[float]]]:
     """The spans of a document with their confidences (None where there is none); entities take the
-    confidence of an equal span in any group. None where the document is not annotated."""
+    confidence of an equal span in any group, first of all in one that holds nothing but entities. None
+    where the document is not annotated."""
     if output != "ents":
         if spans_key not in doc.spans:
             return None
         group = doc.spans[spans_key]
         return dict(zip(map(span_key, group), group_scores(group) or repeat(None)))
-    known: Dict[SpanKey, float] = {}
-    for group in doc.spans.values():
-        known.update(zip(map(span_key, group), group_scores(group) or []))
     ents = doc_spans(doc, output=output, spans_key=spans_key)
-    return None if ents is None else {key: known.get(key) for key in map(span_key, ents)}
+    if ents is None:
+        return None
+    known: Dict[SpanKey, Optional[float]] = dict.fromkeys(map(span_key, ents))
+    groups = [
+        dict(zip(map(span_key, group), group_scores(group) or [])) for group in doc.spans.values()
+    ]
+    # The last one counts: that of a component which wrote the entities, whatever others found.
+    for scores in sorted(groups, key=lambda scores: scores.keys() <= known.keys()):
+        known.update((key, score) for key, score in scores.items() if key in known)
+    return known
+
+
+def judged_spans(
+    spans: Optional[Dict[SpanKey, Optional[float]]], gold: Doc, *, output: str
+) -> Dict[SpanKey, Optional[float]]:
+    """The predicted spans (None: there are none) that gold can judge. Entities on tokens whose
+    annotation is missing are neither right nor wrong, as in spaCy's own scorer."""
+    missing = [token for token in gold if token.ent_iob == 0] if output == "ents" else []
+    if not spans or not missing:
+        return spans or {}
+    unknown = numpy.zeros(len(gold.text) + 1, dtype="int64")
+    for token in missing:
+        unknown[token.idx + 1 : token.idx + len(token) + 1] = 1
+    before = unknown.cumsum()  # unknown characters before each position
+    return {key: score for key, score in spans.items() if before[key[0]] == before[key[1]]}
 
 
 def edges(doc: Doc, span: RawSpan) -> Tuple[str, str]:

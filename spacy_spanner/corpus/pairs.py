@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Iterable, Iterator, List, Optional, Sequence, Tuple, Union
@@ -14,6 +15,7 @@ from spacy.vocab import Vocab
 from ..errors import Errors
 from .docs import read_docs
 from .record import CorpusError
+from .texts import read_texts
 
 DocPair = Tuple[Doc, Optional[Doc]]  # predicted, gold
 SUFFIX = ".spacy"
@@ -70,10 +72,13 @@ def predicted_pairs(
 
 
 def unpredicted_pairs(nlp: Language, data: Iterable[str]) -> Iterator[DocPair]:
-    """Tokenized documents for a pipeline to predict, each with its gold if there is any."""
+    """Tokenized documents for a pipeline to predict, each with its gold if there is any.
+
+    data: .spacy files, folders of them, .txt files, or texts.
+    """
     for item in data:
         path = Path(item)
-        if item.endswith(SUFFIX):
+        if item.endswith(SUFFIX) or os.path.isdir(item):  # a text may be too long for a `Path`
             for gold in read_docs(path, nlp.vocab):
                 # as spaCy's own corpus reader: gold tokens where the spaces are unknown
                 if gold.has_unknown_spaces:
@@ -81,9 +86,11 @@ def unpredicted_pairs(nlp: Language, data: Iterable[str]) -> Iterator[DocPair]:
                 else:
                     yield nlp.make_doc(gold.text), gold
         elif item.endswith(".txt"):
-            for line in path.read_text(encoding="utf-8").splitlines():
+            for line in read_texts(path):
                 if line.strip():
                     yield nlp.make_doc(line), None
+        elif os.path.isfile(item):
+            raise CorpusError(Errors.S251.format(path=item))
         else:
             yield nlp.make_doc(item), None
 
@@ -93,3 +100,26 @@ def choose_output(output: str, docs: Iterable[Doc], *, spans_key: str) -> str:
     if output != "auto":
         return output
     return "spans" if any(spans_key in doc.spans for doc in docs) else "ents"
+
+
+def choose_compared(
+    output: str, systems: Sequence[Sequence[Doc]], golds: Sequence[Doc], *, spans_key: str
+) -> str:
+    """ "spans" or "ents". "auto" is what gold and all systems have, spans before ents. Where there is
+    no such thing, it is what gold has; if it has both or nothing, what the first system wrote."""
+    if output != "auto":
+        return output
+    gold, *written = (
+        {
+            "spans": any(spans_key in doc.spans for doc in docs),
+            "ents": any(doc.ents for doc in docs),
+        }
+        for docs in (golds, *systems)
+    )
+    for kind in ("spans", "ents"):
+        if gold[kind] and all(own[kind] for own in written):
+            return kind
+    first = "spans" if written[0]["spans"] else "ents"
+    if gold[first] or not any(gold.values()):
+        return first
+    return "ents" if first == "spans" else "spans"

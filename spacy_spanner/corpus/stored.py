@@ -18,6 +18,7 @@ UNANNOTATED = "documents without annotated entities"
 PARTLY = (
     "documents with missing entity annotation on some tokens (train on their doc.ents directly)"
 )
+OTHER_GROUPS = "span groups under other keys ({keys}; name one with --spans-key)"
 
 
 def read_stored(path: Path, options: ReadOptions) -> Iterator[Record]:
@@ -41,4 +42,6 @@ def stored_record(place: Place, doc: Doc, spans_key: str) -> Record:
     spans: List[RawSpan] = [
         checked_span(place, *span, length=len(doc), unit="token") for span in found
     ]
-    return Record(place, spans=spans, doc=doc)
+    keys = ", ".join(sorted(doc.spans))
+    others = {OTHER_GROUPS.format(keys=keys): len(doc.spans)} if output == "ents" and keys else {}
+    return Record(place, spans=spans, doc=doc, skipped=others)

@@ -21,7 +21,7 @@ def read_texts(path: Path) -> Iterator[str]:
     elif path.suffix == ".jsonl":
         yield from jsonl_texts(path)
     else:
-        with path.open(encoding="utf-8") as lines:
+        with path.open(encoding="utf-8-sig") as lines:
             yield from (line.rstrip("\n") for line in lines)
 
 

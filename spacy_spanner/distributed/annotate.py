@@ -31,6 +31,7 @@ class Totals(NamedTuple):
     rejects: int
     seconds: float
     products: str  # what computed matrix products
+    no_sources: List[str]  # sources that were asked for and that no document has
 
 
 def annotate_files(
@@ -69,7 +70,14 @@ def annotate_files(
         rejects=sum(result.rejects for result in results),
         seconds=time.perf_counter() - begin,
         products=", ".join(sorted({result.products for result in results} - {""})),
+        no_sources=missing_sources(settings, results),
     )
+
+
+def missing_sources(settings: WorkerSettings, results: Sequence[ShardResult]) -> List[str]:
+    """Sources that were asked for and that no document of these shards has."""
+    has = {source for result in results for source in result.sources.split("\n")}
+    return sorted(set(settings.sources) - has) if any(result.words for result in results) else []
 
 
 def watch(results: Iterator[ShardResult], plan: Plan, *, progress: bool) -> Iterator[ShardResult]:

@@ -62,7 +62,7 @@ class WorkerSettings:
 
 class ShardResult(NamedTuple):
     """What became of a shard. `failure` says why it, and the run, had to stop; `products` what
-    computed matrix products."""
+    computed matrix products; `sources` which of the wanted ones the documents have, one a line."""
 
     name: str
     docs: int = 0
@@ -70,6 +70,7 @@ class ShardResult(NamedTuple):
     rejects: int = 0
     failure: str = ""
     products: str = ""
+    sources: str = ""
 
 
 class Annotated(NamedTuple):
@@ -212,12 +213,15 @@ class Worker:
         docs: List[Doc] = []
         rejects: List[Row] = []
         words = 0
+        sources = set()
         for record, doc, reason in self.annotator(records):
             row: Row = {"file": file, "record": record.number}
             if doc is None:
                 rejects.append({**row, "reason": reason})
                 continue
             words += len(doc)
+            if settings.sources:
+                sources |= {*doc.spans, *([ENTS] if doc.has_annotation("ENT_IOB") else [])}
             row["text"] = record.text if record.words is None else doc.text
             row["entities"] = entity_rows(doc, settings.sources, ents_keys=self.ents_keys)
             if settings.relations:
@@ -226,7 +230,14 @@ class Worker:
             if settings.format == "spacy":
                 docs.append(doc)
         content = WRITERS[settings.format](rows, docs)
-        result = ShardResult(shard.name, len(rows), words, len(rejects), products=self.products)
+        result = ShardResult(
+            shard.name,
+            len(rows),
+            words,
+            len(rejects),
+            products=self.products,
+            sources="\n".join(sources.intersection(settings.sources)),
+        )
         return content, json_lines(rejects), result
 
 

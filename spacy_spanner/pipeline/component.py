@@ -55,7 +55,7 @@ class SpanTablePipe(TablePipe):
             `doc.ents`; "both" learns from the span group and writes both.
         threshold: A span is kept if its probability is over it; None for the architecture's own.
         overlaps: How flat entities are chosen: "best" for the most probable set, "greedy" for the
-            most probable span first.
+            most probable span first, "outermost" for the longest span first.
         scorer: Scoring function.
         shared: Settings that all components have, such as `spans_key` and `window`.
         """

@@ -36,8 +36,7 @@ def flatten_prediction(
     prediction: SpanPrediction, thresholds: numpy.ndarray, rule: str
 ) -> SpanPrediction:
     """The non-overlapping spans of each document."""
-    keep = flat_choice(prediction, thresholds, rule)
-    return SpanPrediction(prediction.spans[keep], prediction.scores[keep])
+    return prediction.take(flat_choice(prediction, thresholds, rule))
 
 
 def flat_choice(prediction: SpanPrediction, thresholds: numpy.ndarray, rule: str) -> numpy.ndarray:
@@ -45,7 +44,7 @@ def flat_choice(prediction: SpanPrediction, thresholds: numpy.ndarray, rule: str
 
     thresholds: (C,) one for each label. The weight of a span is its log-odds over its threshold;
         with a threshold of 0, where classes decide by themselves, that over no entity.
-    rule: "best" (largest sum) or "greedy" (most probable first).
+    rule: "best" (largest sum), "greedy" (most probable first) or "outermost" (longest first).
     """
     spans, scores = prediction.spans, prediction.scores
     # Documents one after the other on one line: their spans can then never meet.

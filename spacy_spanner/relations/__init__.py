@@ -16,6 +16,7 @@ from .records import (
     set_doc_relations,
     set_relations,
     span_relations,
+    symmetric_labels,
 )
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "set_doc_relations",
     "set_relations",
     "span_relations",
+    "symmetric_labels",
 ]

@@ -7,8 +7,9 @@ list ends with the number of tokens of its document, as nothing else shows that 
 
 from __future__ import annotations
 
-from typing import Any, Collection, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Collection, Dict, Iterable, List, NamedTuple, Optional, Set, Tuple, Union
 
+from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from ..errors import Errors
@@ -133,6 +134,13 @@ def keyed_relations(
             head, tail = sorted((head, tail))
         keyed[head, tail, relation.label] = relation
     return keyed
+
+
+def symmetric_labels(nlp: Language) -> Set[str]:
+    """Labels of relations whose direction does not count for a pipeline."""
+    settings = [getattr(pipe, "cfg", None) for _, pipe in nlp.pipeline]
+    found = [cfg.get("symmetric", ()) for cfg in settings if isinstance(cfg, dict)]
+    return {label for labels in found for label in labels}
 
 
 def set_doc_relations(doc: Doc, relations: Iterable[Union[Relation, Dict[str, Any]]]) -> None:

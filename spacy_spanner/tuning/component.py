@@ -11,7 +11,7 @@ from spacy.tokens import Doc
 from spacy.util import minibatch
 
 from ..batch import RelationPrediction, SpanPrediction
-from ..corpus.docs import scored_spans
+from ..corpus.docs import judged_spans, scored_spans
 from ..corpus.pairs import DocPair
 from ..errors import Errors
 from ..pipeline.base import TablePipe
@@ -68,31 +68,42 @@ def fit_spans(
 def collect_candidates(nlp: Language, name: str, pairs: Iterable[DocPair]) -> Candidates:
     """Run the pipeline up to a component and keep every span that its head scores over the floor.
 
-    pairs: Documents without predictions, each with its gold; those without gold are left out.
+    pairs: Documents without predictions, each with its gold; those without gold are left out, and so are
+        spans that gold cannot judge.
     """
     _, pipe = find_pipe(nlp, name)
     key, kind = pipe.cfg["spans_key"], "ents" if pipe.cfg["output"] == "ents" else "spans"
     golds: List[dict] = []
     docs: List[Doc] = []
+    references: List[Doc] = []
     for doc, gold in pairs:
         spans = None if gold is None else scored_spans(gold, output=kind, spans_key=key)
-        if spans is not None:
+        if gold is not None and spans is not None:
             docs.append(doc)
+            references.append(gold)
             golds.append(spans)
     with lowered_threshold(pipe) as floor, only_before(nlp, name):
         prediction = predict_all(pipe, nlp.pipe(docs), size=nlp.batch_size)
     starts = [[token.idx for token in doc] for doc in docs]
     ends = [[token.idx + len(token) for token in doc] for doc in docs]
-    correct = [
-        (starts[doc][start], ends[doc][end - 1], pipe.labels[label]) in golds[doc]
+    found = [
+        (doc, (starts[doc][start], ends[doc][end - 1], pipe.labels[label]))
         for doc, start, end, label in prediction.spans.tolist()
     ]
+    judged: List[dict] = [{} for _ in docs]
+    for number, span in found:
+        judged[number][span] = None
+    judged = [
+        judged_spans(own, gold, output=kind) for own, gold in zip(judged, references, strict=True)
+    ]
+    use = numpy.array([span in judged[number] for number, span in found], dtype=bool)
+    correct = numpy.array([span in golds[number] for number, span in found], dtype=bool)
     counts: Dict[str, int] = dict.fromkeys(pipe.labels, 0)
     for _, _, label in (span for spans in golds for span in spans):
         counts[label] = counts.get(label, 0) + 1
     return Candidates(
-        prediction,
-        numpy.array(correct, dtype=bool),
+        prediction.take(use),
+        correct[use],
         numpy.array([counts[label] for label in pipe.labels], dtype="int64"),
         sum(counts.values()),
         floor,
@@ -103,14 +114,17 @@ def collect_candidates(nlp: Language, name: str, pairs: Iterable[DocPair]) -> Ca
 def predict_all(pipe: TablePipe, docs: Iterable[Doc], *, size: int) -> SpanPrediction:
     """One table for the documents of all batches."""
     spans, scores, first = [numpy.zeros((0, 4), "int64")], [numpy.zeros(0, "float32")], 0
+    margins: List[numpy.ndarray] = []  # of all batches with spans, or of none
     for batch in minibatch(docs, size):
         found = pipe.predict(batch)
         if isinstance(found, RelationPrediction):
             found = found.entities
         spans.append(found.spans + numpy.array([first, 0, 0, 0]))
         scores.append(found.scores)
+        margins += [] if found.margins is None else [found.margins]
         first += len(batch)
-    return SpanPrediction(numpy.concatenate(spans), numpy.concatenate(scores))
+    known = numpy.concatenate(margins) if margins else None
+    return SpanPrediction(numpy.concatenate(spans), numpy.concatenate(scores), known)
 
 
 @contextmanager

@@ -43,10 +43,10 @@ class Candidates:
 
     def keep(self, thresholds: numpy.ndarray, temperature: float = 1.0) -> numpy.ndarray:
         """Which candidates the component would write under thresholds (C,).  (N,) bool"""
-        spans, scores = self.prediction.spans, self.prediction.scores
-        keep = scores > raw_thresholds(thresholds, temperature)[self.labels]
+        keep = self.prediction.scores > raw_thresholds(thresholds, temperature)[self.labels]
         if self.rule is not None:
-            over = SpanPrediction(spans[keep], calibrate(scores[keep], temperature))
+            over = self.prediction.take(keep)
+            over.scores = calibrate(over.scores, temperature)
             keep[keep] = flat_choice(over, thresholds, self.rule)
         return keep
 

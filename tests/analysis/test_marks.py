@@ -89,3 +89,20 @@ def test_relations_are_marked():
     for gold in (None, unannotated):
         assert [m.status for m in mark_relations(related(LEFT), gold)] == [PLAIN]
     assert mark_relations(unannotated, related()) == []
+
+
+def test_entities_that_gold_cannot_judge_are_shown_without_a_verdict():
+    pred, gold = make_doc([]), make_doc([])
+    pred.set_ents([Span(pred, 0, 1, "A"), Span(pred, 4, 5, "A")], default="outside")
+    gold.set_ents([Span(gold, 2, 3, "A")], missing=[gold[4:]], default="outside")
+    marks = compare(pred, gold, output="ents")
+    assert [(m.start, m.status) for m in marks] == [(0, FP), (4, FN), (8, PLAIN)]
+
+
+def test_what_gold_has_is_compared():
+    """Predictions have both, gold has entities alone."""
+    pred, gold = make_doc([(0, 1, "A")]), Doc(VOCAB, words=list("uvwxyz"))
+    for doc in (pred, gold):
+        doc.set_ents([Span(doc, 0, 1, "A")], default="outside")
+    assert [m.status for m in compare(pred, gold, output="auto")] == [TP]
+    assert [m.status for m in compare(pred, None, output="auto")] == [PLAIN]

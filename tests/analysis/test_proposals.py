@@ -85,6 +85,8 @@ def test_of_spancat():
     )
     (table,) = find_proposals(nlp, [nlp.make_doc("a b c")])
     assert table.tolist() == [[s, e, s, e] for s, e in [(0, 1), (1, 2), (2, 3), (0, 2), (1, 3)]]
+    for other in ({"output": "ents"}, {"spans_key": "other"}):  # it writes nothing there
+        assert find_proposals(nlp, [nlp.make_doc("a b c")], **other) is None
 
 
 def test_report(folder, tmp_path):

@@ -26,7 +26,7 @@ def files(tmp_path):
 
 def test_analyze_alone(tmp_path, files):
     code, text = run("analyze", files["pred"], files["gold"], "--json", tmp_path / "a" / "r.json")
-    assert code == 0 and "all 2 3 1 66.7 40.0 50.0" in text
+    assert code == 0 and "all 2 3 1 66.7 40.0 50.0" in text and "Compared: doc.spans['sc']" in text
     assert (
         "Ann left [Trent] University" in text and "A&B 1.00, type error; gold: Trent (LOC)" in text
     )
@@ -41,6 +41,12 @@ def test_analyze_alone(tmp_path, files):
     assert part["overall"]["hits"] == 2 and part["errors"]["type"] == 1
     assert part["errors"]["type_rate"] == 0.25 and report["comparison"] is None
     assert "label_consistency" not in part["buckets"]
+
+
+def test_training_data_without_what_is_compared_is_refused(tmp_path, files):
+    flat = write(tmp_path / "flat.spacy", make_doc(PRED[:2], ents=True))
+    code, text = run("analyze", files["pred"], files["gold"], "--train", flat)
+    assert code == 1 and "S252" in text
 
 
 def test_analyze_with_all_options(tmp_path, files):

@@ -44,8 +44,10 @@ def test_options_reach_the_result(pipeline, tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text("".join(json.dumps({"body": text, "n": 1}) + "\n" for text in TEXTS))
     args = ("--text-field", "body", "--source", "ents", "--relations", "--format", "jsonl")
-    code, _ = run(path, "-m", pipeline, "-o", tmp_path / "out", *args)
-    assert code == 0
+    code, text = run(path, "-m", pipeline, "-o", tmp_path / "out", *args)
+    assert code == 0 and "SW22" not in text
+    code, text = run(path, "-m", pipeline, "-o", tmp_path / "none", *args, "--source", "nowhere")
+    assert code == 0 and "SW22" in text and "nothing to nowhere," in text
     (part,) = contents(tmp_path / "out").values()
     rows = [json.loads(line) for line in part.splitlines()]
     assert [row["text"] for row in rows] == TEXTS

@@ -194,6 +194,8 @@ def test_render_without_gold_and_with_ents(tmp_path):
     assert run("render", flat, "-o", page)[0] == 0
     assert "<b>2</b><span>spans" in page.read_text(encoding="utf-8")
     assert "that was read" not in page.read_text(encoding="utf-8")
+    code, text = run("render", nested, nested, "-o", page, "--output", "ents")
+    assert code == 0 and "Gold is not shown" in text
     code, text = run("render", flat, "-o", page, "--output", "spans", "--spans-key", "none")
     assert code == 0 and "No spans to show under 'none'" in text
 
@@ -219,12 +221,22 @@ def test_render_a_pipeline(tmp_path, files):
     )
     nlp.to_disk(tmp_path / "model")
     lines = tmp_path / "lines.txt"
-    lines.write_text("Ann came.\n\nBob came.\n")
+    lines.write_bytes("\ufeffAnn came.\r\n\r\nBob came.\u2028Home.\r\n".encode())
     page = tmp_path / "page.html"
     code, _ = run("render", tmp_path / "model", files[1], lines, "Ann again", "-o", page)
     html = page.read_text(encoding="utf-8")
     assert code == 0 and html.count("<article") == 4
     assert '<div class="card tp"><b>1</b>' in html and '<div class="card fn"><b>3</b>' in html
+    assert "\ufeff" not in html
+    other = tmp_path / "texts.jsonl"
+    other.write_text('{"text": "Ann came."}')
+    code, text = run("render", tmp_path / "model", other, "-o", page)
+    assert code == 1 and "S251" in text
+    folder = tmp_path / "gold"
+    folder.mkdir()
+    write(folder / "gold.spacy", make_doc(GOLD))
+    assert run("render", tmp_path / "model", folder, "Ann " * 5000, "-o", page)[0] == 0
+    assert '<div class="card tp"><b>1</b>' in page.read_text(encoding="utf-8")
     assert run("render", tmp_path / "model", "-o", page)[0] == 2
     assert run("render", tmp_path / "no_model", "text", "-o", page)[0] == 1
 

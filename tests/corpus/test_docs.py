@@ -64,3 +64,17 @@ def test_output_is_chosen_by_what_is_there():
     assert choose_output("auto", [Doc(doc.vocab), doc], spans_key="sc") == "spans"
     assert choose_output("auto", [doc], spans_key="other") == "ents"
     assert choose_output("ents", [doc], spans_key="sc") == "ents"
+
+
+@pytest.mark.parametrize("order", [("ents", "sc"), ("sc", "ents")])
+def test_entities_have_the_confidence_of_the_component_that_wrote_them(order):
+    """Another component found the same span, and one more."""
+    doc = Doc(Vocab(), words=list("uvwxyz"))
+    spans = [Span(doc, *span) for span in SPANS]
+    doc.set_ents(spans[1:], default="outside")
+    groups = {"ents": (spans[1:], [0.75]), "sc": (spans, [0.5, 0.25])}
+    for key in order:
+        own, scores = groups[key]
+        doc.spans[key] = SpanGroup(doc, name=key, spans=own, attrs={"scores": scores})
+    assert list(scored_spans(doc, output="ents", spans_key="sc").values()) == [0.75]
+    assert list(scored_spans(doc, output="spans", spans_key="sc").values()) == [0.5, 0.25]

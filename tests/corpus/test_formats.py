@@ -263,3 +263,15 @@ def test_damaged_samples_end_in_a_corpus_error_or_none(tmp_path, sample):
             convert([path], folder / "out", format=sample.format, options=sample.options)
         except CorpusError:
             assert not (folder / "out").exists()
+
+
+def test_stored_span_groups_that_are_not_read_are_named(tmp_path):
+    doc = spacy.blank("en")("Ann left")
+    doc.spans["nested"] = [Span(doc, 0, 1, "PER"), Span(doc, 0, 2, "EVENT")]
+    doc.ents = [Span(doc, 0, 1, "PER")]
+    DocBin(docs=[doc]).to_disk(tmp_path / "in.spacy")
+    [flat] = convert([tmp_path / "in.spacy"], tmp_path / "flat.spacy")
+    [(what, count)] = flat.summary.skipped.items()
+    assert flat.summary.spans == count == 1 and "(nested; name one with --spans-key)" in what
+    [named] = convert([tmp_path / "in.spacy"], tmp_path / "named.spacy", spans_key="nested")
+    assert named.summary.spans == 2 and not named.summary.skipped

@@ -50,7 +50,8 @@ def test_nothing_to_fit(tmp_path):
     nlp, path = trained_with_corpus(tmp_path, steps=1)
     fit = make_fit_thresholds()
     DocBin(docs=[nlp.make_doc("Nothing is annotated here")]).to_disk(path)
-    assert fit(nlp).get_pipe("global_pointer").cfg == nlp.get_pipe("global_pointer").cfg
+    with pytest.warns(UserWarning, match=r"SW20.*'global_pointer': `corpora.dev` has no gold"):
+        assert fit(nlp).get_pipe("global_pointer").cfg == nlp.get_pipe("global_pointer").cfg
     nlp.config["corpora"]["dev"]["path"] = None
     assert fit(nlp) is nlp
     assert fit(spacy.blank("en")).pipe_names == []

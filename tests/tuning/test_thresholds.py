@@ -182,6 +182,36 @@ def test_collecting_leaves_the_component_as_it_was(trained):
         find_pipe(trained, "other")
 
 
+def test_spans_that_gold_cannot_judge_do_not_count(trained):
+    name, pipe = find_pipe(trained, None)
+    pipe.cfg.update(output="ents", threshold=0.5, label_thresholds={}, temperature=1.0)
+    examples = make_examples(trained)
+    for example in examples:
+        half = len(example.reference) // 2
+        kept = [ent for ent in example.reference.ents if ent.end <= half]
+        missing = [example.reference[half:]]
+        example.reference.set_ents(kept, missing=missing, default="outside")
+    data = [(trained.make_doc(eg.text), eg.reference) for eg in examples]
+    counts = collect_candidates(trained, name, data).counts(pipe.thresholds())
+    scores = trained.evaluate(examples)
+    assert 0 < counts.precision == pytest.approx(scores["ents_p"])
+    assert counts.f_score == pytest.approx(scores["ents_f"])
+
+
+def test_classes_that_decide_by_themselves_are_chosen_as_the_component_does():
+    """With a threshold of 0, flat entities are those with the largest margins over no entity."""
+    nlp = make_nlp("span_ner", output="ents")
+    train(nlp, make_examples(nlp), steps=5)
+    collected = collect_candidates(nlp, "span_ner", pairs(nlp)).prediction
+    expected = nlp.get_pipe("span_ner").predict([eg.predicted for eg in make_examples(nlp)])
+    assert collected.margins.tolist() == pytest.approx(expected.margins.tolist(), abs=1e-4)
+    spans = numpy.array([[0, 0, 2, 0], [0, 1, 3, 0]])
+    prediction = SpanPrediction(spans, numpy.float32([0.9, 0.8]), numpy.float32([1, 2]))
+    right = numpy.array([False, True])
+    candidates = Candidates(prediction, right, numpy.array([1]), 1, 0.0, "best")
+    assert candidates.keep(numpy.zeros(1, "float32")).tolist() == [False, True]
+
+
 def test_temperature_only_changes_confidences(trained):
     _, pipe = find_pipe(trained, None)
     pipe.cfg.update(output="both", threshold=0.5, label_thresholds={}, temperature=1.0)
