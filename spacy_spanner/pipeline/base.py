@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from itertools import islice
 from typing import Any, Callable, ClassVar, Dict, Iterable, List, NoReturn, Optional, Tuple
 
@@ -102,7 +103,11 @@ class TablePipe(ConfiguredPipe, ABC):
         # `nlp.rehearse` gives a function in place of an optimizer, and in the end steps one component
         # only: the gradients wait for the next update instead.
         step = sgd if isinstance(sgd, Optimizer) else None
-        return self.update(taught, sgd=step, losses=losses, **config)
+        seen = copy(self.cfg["seen"])
+        try:
+            return self.update(taught, sgd=step, losses=losses, **config)
+        finally:
+            self.cfg["seen"] = seen  # of annotation alone: what was found would widen the limits
 
     def _build_model(
         self, get_examples: Callable[[], Iterable[Example]], nlp: Optional[Language], **dims: int

@@ -124,12 +124,11 @@ class SpanTablePipe(TablePipe):
     def set_annotations(self, docs: Iterable[Doc], prediction: SpanPrediction) -> None:
         """Write what `predict` found, also where it found nothing."""
         docs = list(docs)
-        labels = [self.vocab.strings.add(label) for label in self.labels]
         if self.writes_spans:
-            write_spans(docs, prediction, labels, self.cfg["spans_key"])
+            write_spans(docs, prediction, self.labels, self.cfg["spans_key"])
         if self.writes_ents:
             flat = flatten_prediction(prediction, self.thresholds(), self.cfg["overlaps"])
-            write_ents(docs, flat, labels, self.cfg["ents_key"])
+            write_ents(docs, flat, self.labels, self.cfg["ents_key"])
 
     def initialize(
         self,

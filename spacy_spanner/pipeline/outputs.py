@@ -61,20 +61,23 @@ def flat_choice(prediction: SpanPrediction, thresholds: numpy.ndarray, rule: str
 
 
 def write_spans(
-    docs: Sequence[Doc], prediction: SpanPrediction, labels: Sequence[int], key: str
+    docs: Sequence[Doc], prediction: SpanPrediction, labels: Sequence[str], key: str
 ) -> List[List[Span]]:
-    """Fill `doc.spans[key]`, also where nothing was found. `labels` are hashes by number."""
+    """Fill `doc.spans[key]`, also where nothing was found. `labels` are texts by number."""
     table = prediction.spans[:, 1:].tolist()
     written = []
+    # A component that was taken from another pipeline has the vocab of that one.
+    for vocab in {id(doc.vocab): doc.vocab for doc in docs}.values():
+        hashes = [vocab.strings.add(label) for label in labels]
     for doc, part in zip(docs, prediction.per_doc(len(docs))):
-        spans = [Span(doc, start, end, label=labels[label]) for start, end, label in table[part]]
+        spans = [Span(doc, start, end, label=hashes[label]) for start, end, label in table[part]]
         attrs = {SCORES: prediction.scores[part].copy()}
         doc.spans[key] = SpanGroup(doc, name=key, attrs=attrs, spans=spans)
         written.append(spans)
     return written
 
 
-def write_ents(docs: Sequence[Doc], flat: SpanPrediction, labels: Sequence[int], key: str) -> None:
+def write_ents(docs: Sequence[Doc], flat: SpanPrediction, labels: Sequence[str], key: str) -> None:
     """Fill `doc.ents`, and the span group `key` with the same spans and their confidences."""
     for doc, spans in zip(docs, write_spans(docs, flat, labels, key)):
         doc.set_ents(spans, default="outside")

@@ -58,13 +58,12 @@ class RelationPipe(ConfiguredRelationPipe):
     def set_annotations(self, docs: Iterable[Doc], prediction: RelationPrediction) -> None:
         """Write what `predict` found, also where it found nothing."""
         docs = list(docs)
-        labels = [self.vocab.strings.add(label) for label in self.labels]
         entities = prediction.entities
         if self.writes_spans:
-            write_spans(docs, entities, labels, self.cfg["spans_key"])
+            write_spans(docs, entities, self.labels, self.cfg["spans_key"])
         if self.writes_ents:
             flat = flatten_prediction(entities, self.thresholds(), "best")
-            write_ents(docs, flat, labels, self.cfg["ents_key"])
+            write_ents(docs, flat, self.labels, self.cfg["ents_key"])
         allowed = {(h, r, t) for h, r, t in self.cfg["label_pairs"]}
         key, only = self.entities_key, allowed if self.cfg["seen_pairs"] else None
         write_relations(docs, prediction, self.relation_labels, key, only, self.cfg["symmetric"])

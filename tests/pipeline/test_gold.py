@@ -51,6 +51,15 @@ def test_duplicates_are_merged_and_unknown_labels_counted():
     assert counts["total"] == 3 and counts[UNKNOWN_LABEL] == 1 and not counts[MISALIGNED]
 
 
+def test_misaligned_spans_are_found_where_white_space_differs():
+    """References of tokenised corpora have a space behind each token, so offsets differ."""
+    predicted = [("(", False), ("ab", False), (")", False), ("cd", False), (".", False)]
+    words, gold = ["(", "ab", ")", "c", "d", "."], [(1, 2, "A"), (3, 4, "B")]
+    found, counts = read(example(words, gold, predicted=predicted))
+    assert found.spans.tolist() == [[1, 2, 0]] and counts[MISALIGNED] == 1
+    assert found.known.tolist() == [True, True, True, False, True]
+
+
 def test_other_tokens_are_aligned_and_misaligned_ones_are_unknown():
     # "ab" "cd" against "a" "b" "c" "d": the last span ends inside a predicted token.
     pieces = [("a", False), ("b", True), ("cd", True)]
