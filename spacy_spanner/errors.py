@@ -61,6 +61,11 @@ class Errors(metaclass=WithCodes):
         "Component '{name}' listens to a shared encoder, and cannot rehearse: nothing would run that "
         "encoder. Give it a separate encoder with `nlp.replace_listeners`, or train on mixed data instead."
     )
+    S270 = (
+        "Component '{name}' listens to a shared encoder that has not read the documents. Enable the "
+        "encoder's component and put it before this one, in training also into `annotating_components` if "
+        "this one is there; or give this one an encoder of its own with `nlp.replace_listeners`."
+    )
     S019 = "Schedule {name}: {option} = {value!r} is not possible: {reason}."
     S020 = "{place}: {reason}."
     S021 = "{path}: {reason}. Say which format it is with --format: {formats}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, Callable, ClassVar, Dict, Iterable, List, NoReturn, Optional, Tuple
 
 import numpy
@@ -130,6 +130,27 @@ class TablePipe(ConfiguredPipe, ABC):
         for example in get_examples():
             self._gold_batch([example], counts)
         self._report(counts)
+
+    def _encoded(self, nlp: Optional[Language], docs: List[Doc]) -> List[Doc]:
+        """The documents as the encoders that this component listens to have read them. While a
+        pipeline is initialized nothing else runs these, and a listener would give zeros."""
+        nodes = list(self.model.walk())
+        upstream = {node.upstream_name for node in nodes if hasattr(node, "upstream_name")}
+        if nlp is None or not upstream:
+            return docs
+        docs = [doc.copy() for doc in docs]
+        components: List[Tuple[str, Any]] = nlp.components
+        for name, pipe in takewhile(lambda component: component[1] is not self, components):
+            if hasattr(pipe, "listener_map") and upstream & {name, "*"}:
+                pipe.set_annotations(docs, pipe.predict(docs))
+        return docs
+
+    def _check_encoded(self, docs: List[Doc]) -> None:
+        """Refuse documents that the encoder did not read: a listener would give zeros for them."""
+        tok2vec = self.model.layers[0]
+        listens = any(isinstance(part, Tok2VecListener) for part in (tok2vec, *tok2vec.layers))
+        if listens and any(len(doc) and not doc.tensor.size for doc in docs):
+            raise ValueError(Errors.S270.format(name=self.name))
 
     def _gold_batch(self, examples: List[Example], counts: Any, *, join: bool = False) -> SpanBatch:
         """The batch of a training step; rows of documents without annotation are left out.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from itertools import islice
 from typing import Any, Callable, ClassVar, Dict, Iterable, List, Optional, Sequence
 
@@ -106,6 +107,7 @@ class SpanTablePipe(TablePipe):
         docs = list(docs)
         if not any(len(doc) for doc in docs):
             return SpanPrediction(numpy.zeros((0, 4), "int64"), numpy.zeros(0, "float32"))
+        self._check_encoded(docs)
         found = self.model.predict(self._prediction_batch(docs))
         scores = calibrate(found.scores, self.cfg["temperature"])
         return SpanPrediction(found.spans, scores, found.margins)
@@ -150,7 +152,8 @@ class SpanTablePipe(TablePipe):
             raise ValueError(SpacyErrors.E143.format(name=self.name))
         self._build_model(get_examples, nlp, nO=len(self.labels))
         sample = list(islice(get_examples(), SAMPLE_SIZE))
-        self.model.attrs["prepare"](self.model, self._gold_batch(sample, Counter()))
+        batch = self._gold_batch(sample, Counter())
+        self.model.attrs["prepare"](self.model, batch, partial(self._encoded, nlp))
         if nlp is not None:
             self._check_score_weights(nlp)
 

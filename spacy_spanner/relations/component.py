@@ -40,6 +40,7 @@ class RelationPipe(ConfiguredRelationPipe):
         if not any(len(doc) for doc in docs):
             nothing = SpanPrediction(numpy.zeros((0, 4), "int64"), numpy.zeros(0, "float32"))
             return RelationPrediction(nothing, numpy.zeros((0, 6), "int64"), nothing.scores)
+        self._check_encoded(docs)
         batch = self._prediction_batch(docs)
         if not self.predicts_entities:
             given = [entities_of(doc, self.entities_key) for doc in docs]
