@@ -21,7 +21,7 @@ from ..overlaps import RULES
 from ..scorers import score_span_table
 from .base import TablePipe, reasons_of
 from .gold import TOO_WIDE, DocGold, read_gold, row_gold
-from .outputs import calibrate, flatten_prediction, write_ents, write_spans
+from .outputs import calibrate, flatten_prediction, trim, write_ents, write_spans
 from .settings import OUTPUTS, Setting
 
 SAMPLE_SIZE = 500  # examples a head may look at before training
@@ -109,8 +109,10 @@ class SpanTablePipe(TablePipe):
             return SpanPrediction(numpy.zeros((0, 4), "int64"), numpy.zeros(0, "float32"))
         self._check_encoded(docs)
         found = self.model.predict(self._prediction_batch(docs))
-        scores = calibrate(found.scores, self.cfg["temperature"])
-        return SpanPrediction(found.spans, scores, found.margins)
+        spans, kept = trim(docs, found.spans, found.scores)
+        scores = calibrate(found.scores[kept], self.cfg["temperature"])
+        margins = None if found.margins is None else found.margins[kept]
+        return SpanPrediction(spans, scores, margins)
 
     def proposals(self, docs: Iterable[Doc]) -> Optional[numpy.ndarray]:
         """Spans of documents that went through the pipeline which the head labelled, entities or not;

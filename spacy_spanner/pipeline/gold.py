@@ -19,7 +19,11 @@ from ..overlaps import outermost
 MISALIGNED = "misaligned with the tokens"
 UNKNOWN_LABEL = "with a label the component does not have"
 TOO_WIDE = "wider than max_width"
-CROSSING = "longer than the rows that documents are cut into (see `window` and `overlap`)"
+CROSSING = (
+    "across the edges of the rows that documents are cut into (see `window` and `overlap`; with "
+    "`pack_sentences = false`, rows are sentences)"
+)
+BLANK = "with white space at an edge, which predictions never have (trim them)"
 NESTED = (
     "inside or across another one, which this architecture cannot learn (it keeps the outermost)"
 )
@@ -53,6 +57,7 @@ def read_gold(
     for span in spans:
         if not span.label:
             raise ValueError(Errors.S126.format(place=f"of the gold span {span.text!r}"))
+        counts[BLANK] += span[0].is_space or span[-1].is_space
     counts["total"] += n_gold
     counts[MISALIGNED] += n_gold - len(spans)
     table = [(s.start, s.end, label_ids[s.label]) for s in spans if s.label in label_ids]

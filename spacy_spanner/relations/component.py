@@ -14,7 +14,7 @@ from ..batch import RelationPrediction, RowGold, Rows, SpanBatch, SpanPrediction
 from ..errors import Errors, Warnings
 from ..pipeline.base import reasons_of
 from ..pipeline.gold import same_tokens
-from ..pipeline.outputs import calibrate, flatten_prediction, write_ents, write_spans
+from ..pipeline.outputs import calibrate, flatten_prediction, trim, write_ents, write_spans
 from ..pipeline.seen import within_sentences
 from ..pipeline.sentences import marked_starts
 from .configured import ConfiguredRelationPipe
@@ -51,10 +51,16 @@ class RelationPipe(ConfiguredRelationPipe):
                 source = "`doc.ents`" if key is None else f"`doc.spans[{key!r}]`"
                 self._warn("given", Warnings.SW04.format(name=self.name, source=source))
         found = self.model.predict(batch)
-        scores = calibrate(found.entities.scores, self.cfg["temperature"])
-        entities = SpanPrediction(found.entities.spans, scores)
-        scores = calibrate(found.scores, self.cfg["relation_temperature"])
-        return RelationPrediction(entities, found.relations, scores)
+        spans, relations = found.entities.spans, found.relations
+        span_scores, scores = found.entities.scores, found.scores
+        if self.predicts_entities:
+            spans, kept = trim(docs, spans, span_scores)
+            span_scores = span_scores[kept]
+            relations, kept = trim(docs, relations, scores)
+            scores = scores[kept]
+        entities = SpanPrediction(spans, calibrate(span_scores, self.cfg["temperature"]))
+        scores = calibrate(scores, self.cfg["relation_temperature"])
+        return RelationPrediction(entities, relations, scores)
 
     def set_annotations(self, docs: Iterable[Doc], prediction: RelationPrediction) -> None:
         """Write what `predict` found, also where it found nothing."""
