@@ -105,8 +105,13 @@ def resize_output(model: Model, nO: int, *, dim: str = "nO") -> Model:
     return model
 
 
-def prepare(model: SpanTableModel, batch: SpanBatch) -> None:
-    """Show the head a sample of the training data, if it takes one."""
+def prepare(
+    model: SpanTableModel, batch: SpanBatch, encoded: Callable[[List[Doc]], List[Doc]]
+) -> None:
+    """Show the head a sample of the training data, if it takes one.
+
+    encoded: Gives the documents as the encoders of other components, which a listener waits for,
+        have read them."""
     module: SpanModule = shim_of(model).module
     if not isinstance(module, StartsFromSample) or not len(batch.rows):
         return
@@ -114,7 +119,7 @@ def prepare(model: SpanTableModel, batch: SpanBatch) -> None:
     rows = numpy.arange(len(batch.rows))
     module.eval()  # no dropout, and no writes to a memory
     with torch.no_grad():
-        flat = line_vectors(model, batch, model.layers[0].predict(batch.docs))
+        flat = line_vectors(model, batch, model.layers[0].predict(encoded(batch.docs)))
         (tokens,) = gather(flat, batch, [rows], keys_on_line(module, batch))
         module.prepare(tokens, gather_gold(batch.gold, batch, rows, flat.device))
 

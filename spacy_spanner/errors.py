@@ -44,8 +44,9 @@ class Errors(metaclass=WithCodes):
         "config it was saved with."
     )
     S006 = (
-        "The head got token vectors of width {got} but was built for width {expected}. The tok2vec "
-        "or its listener was changed after training; train the component again."
+        "The head got token vectors of width {got} but was built for width {expected}. Set the `width` of "
+        "a listener to that of its encoder; if the encoder was changed after training, train the component "
+        "again."
     )
     S007 = "The head has not been initialized. Call `nlp.initialize()` or load a trained pipeline."
     S008 = (
@@ -60,6 +61,11 @@ class Errors(metaclass=WithCodes):
     S196 = (
         "Component '{name}' listens to a shared encoder, and cannot rehearse: nothing would run that "
         "encoder. Give it a separate encoder with `nlp.replace_listeners`, or train on mixed data instead."
+    )
+    S270 = (
+        "Component '{name}' listens to a shared encoder that has not read the documents. Enable the "
+        "encoder's component and put it before this one, in training also into `annotating_components` if "
+        "this one is there; or give this one an encoder of its own with `nlp.replace_listeners`."
     )
     S019 = "Schedule {name}: {option} = {value!r} is not possible: {reason}."
     S020 = "{place}: {reason}."
@@ -311,6 +317,10 @@ class Warnings(metaclass=WithCodes):
     SW07 = (
         "'{name}' wrote nothing to `{source}`, which is compared with gold, so it finds nothing. Choose "
         "what is compared with --output and --spans-key."
+    )
+    SW26 = (
+        "Component '{name}' overwrites the spans that '{other}' writes to `doc.spans[{key!r}]`. Give one of "
+        "them another `spans_key` or `ents_key`."
     )
     SW10 = (
         "`spacy-spanner.TagEmbed.v1`: no token has `{attr}`, so every token gets the same vector. Put a "

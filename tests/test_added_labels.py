@@ -45,6 +45,15 @@ def tag_names(scheme, n_labels):
     ]
 
 
+def test_label_is_added_to_a_component_of_another_pipeline():
+    other = spacy.blank("en")
+    pipe = other.add_pipe("global_pointer", source=trained("global_pointer", steps=2))
+    pipe.add_label(NEW)
+    pipe.threshold = 0.0
+    doc = other(TEXTS[0])
+    assert NEW in {span.label_ for span in doc.spans["sc"]}
+
+
 @pytest.mark.parametrize("scheme", ["BIO", "BIOES", "IO"])
 def test_positions_of_tags_are_those_of_their_names(scheme):
     old, new = tag_names(scheme, 2), tag_names(scheme, 5)
@@ -248,6 +257,17 @@ def test_rehearsing_keeps_what_was_learned():
         return doc
 
     assert old_found(True) > old_found(False)
+
+
+def test_rehearsing_does_not_widen_the_limits():
+    nlp = trained("global_pointer", output="spans", steps=2)
+    nlp.resume_training()
+    pipe = nlp.get_pipe("global_pointer")
+    pipe.threshold = 0.0  # everything up to the limit is found
+    before = dict(pipe.cfg["seen"])
+    raw = [Example(nlp.make_doc(text), nlp.make_doc(text)) for text in TEXTS]
+    nlp.rehearse(raw)
+    assert pipe.cfg["seen"] == before
 
 
 def test_rehearsing_needs_an_encoder_of_its_own():

@@ -198,6 +198,15 @@ def test_two_heads_over_one_encoder_are_trained_together():
     assert scores["spans_nested_f"] > 0.9 and scores["spans_flat_f"] > 0.9
 
 
+@pytest.mark.parametrize("other", ["global_pointer", "spancat"])
+def test_components_that_write_the_same_spans_are_named(other):
+    nlp = spacy.blank("en")
+    nlp.add_pipe(other)
+    nlp.add_pipe("seq_ner", config={"model": {"tok2vec": TOK2VEC}, "output": "spans"})
+    with pytest.warns(UserWarning, match=f"SW26.*'seq_ner' overwrites .* '{other}' .*'sc'"):
+        nlp.initialize(lambda: make_examples(nlp))
+
+
 def test_eight_threads_on_one_pipeline(two_heads):
     nlp, _ = two_heads
     texts = [*TEXTS, "Ines Calder saw the harbour.", "Lind left Torvik."] * 4

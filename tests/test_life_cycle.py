@@ -205,6 +205,12 @@ def test_initialize_without_tokens_fails(factory):
         pipe.initialize(list)
 
 
+def test_update_before_initialize_fails():
+    nlp = make_nlp("seq_ner")
+    with pytest.raises(ValueError, match=r"S007.*nlp.initialize"):
+        nlp.update(make_examples(nlp))
+
+
 @pytest.mark.parametrize("factory", SYSTEMS)
 def test_gradient_accumulates_without_optimizer(factory):
     nlp = make_nlp(factory)

@@ -134,6 +134,31 @@ def test_every_system_listens(factory):
     assert losses[factory] > 0 and losses["tok2vec"] > 0
 
 
+def listening(factory, **settings):
+    listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": 32}
+    nlp = make_nlp(factory, tok2vec=listener, **settings)
+    nlp.add_pipe("tok2vec", first=True, config={"model": TOK2VEC})
+    return nlp
+
+
+def test_heads_start_from_vectors_of_a_shared_encoder():
+    """Label embeddings of Hire-NER start from the mean vectors of entities, not from zeros."""
+    nlp = listening("hierarchical_ner")
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    module = nlp.get_pipe("hierarchical_ner").model.shims[0].module
+    assert module.sentence.attention.labels.abs().amax(1).min() > 0
+    assert not any(example.predicted.tensor.size for example in examples)
+
+
+def test_documents_that_the_shared_encoder_did_not_read_are_refused():
+    nlp = listening("seq_ner")
+    train(nlp, make_examples(nlp), steps=2)
+    with nlp.select_pipes(disable="tok2vec"), pytest.raises(ValueError, match=r"S270.*Enable"):
+        nlp(TEXTS[0])
+    assert list(nlp.pipe(["", TEXTS[0]]))
+
+
 def test_annotating_component_feeds_a_later_one():
     nlp = trained("global_pointer", output="both", name="first")
     examples = make_examples(nlp)

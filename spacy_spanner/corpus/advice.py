@@ -172,8 +172,8 @@ def about_spans(train: Stats) -> Iterator[str]:
         )
     if train.blank_edges:
         yield (
-            f"{train.blank_edges} spans begin or end with white space, which makes them hard to "
-            "find exactly. Trim them in the source and convert again."
+            f"{train.blank_edges} spans begin or end with white space, which predictions never "
+            "do. Trim them in the source and convert again."
         )
     if train.punct_edges > ODD_SHARE * train.spans:
         yield (

@@ -137,12 +137,13 @@ class PieceReader:
         for text, encoding in zip(texts, self.tokenizer.encode_batch(texts), strict=True):
             parts = [encoding, *encoding.overflowing]
             for number, part in enumerate(parts):
-                ids.append(numpy.array(part.ids, dtype="int64"))
-                offsets = numpy.array(part.offsets, dtype="int64").reshape(-1, 2)
+                # Without special pieces white space is no piece at all; a sequence has one at least.
+                ids.append(numpy.array(part.ids or [0], dtype="int64"))
+                offsets = numpy.array(part.offsets or [(0, 0)], dtype="int64")
                 offsets[offsets[:, 0] < offsets[:, 1]] += base
                 places.append(offsets)
                 real = numpy.flatnonzero(numpy.array(part.special_tokens_mask) == 0)
-                owns = numpy.ones(len(part.ids), dtype=bool)
+                owns = numpy.ones(len(offsets), dtype=bool)
                 if number > 0:
                     owns[real[: self.shared - self.shared // 2]] = False
                 if number < len(parts) - 1:

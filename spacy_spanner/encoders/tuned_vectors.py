@@ -166,15 +166,15 @@ def init(model: Encoder, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
 def learn_words(model: Encoder, docs: Iterable[Doc]) -> None:
     """Give the words of the training data rows of their own, started from the static vectors."""
     shim = shim_of(model)
-    if not shim.is_built:
-        return  # its component calls again when it is initialized
+    # Not built: its component calls again when it is initialized. With words: another component has
+    # called before, or the table was trained and is not to be started again.
+    if not shim.is_built or len(shim.module.keys):
+        return
     vocab, kept = count_forms(docs, model.attrs["min_count"], model.attrs["lookup"].cased)
     if vocab is None:
         return
     keys = form_keys(list(kept))
     order = numpy.argsort(keys)
-    if numpy.array_equal(keys[order], shim.module.keys.cpu().numpy()):
-        return  # another component has called before
     width = model.get_dim("nO")
     shim.build(width=width, n_words=len(kept))
     forms = numpy.array(list(kept), dtype=object)[order].tolist()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from itertools import islice
-from typing import Any, Callable, ClassVar, Dict, Iterable, List, NoReturn, Optional, Tuple
+from copy import copy
+from itertools import islice, takewhile
+from typing import Any, Callable, ClassVar, Dict, Iterable, List, NoReturn, Optional, Set, Tuple
 
 import numpy
 from spacy.language import Language
+from spacy.pipeline import SpanCategorizer
 from spacy.pipeline.tok2vec import Tok2VecListener
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples
@@ -29,6 +31,16 @@ class TablePipe(ConfiguredPipe, ABC):
     # A context vector of many more tokens than the sentences of training have is nothing the head knows.
     longest_sentence: ClassVar[int] = 48
     _rehearsal_model: Optional[Model] = None  # `nlp.resume_training` puts a copy of the model here
+
+    @property
+    @abstractmethod
+    def writes_spans(self) -> bool:
+        """Whether it fills `doc.spans[spans_key]`."""
+
+    @property
+    @abstractmethod
+    def writes_ents(self) -> bool:
+        """Whether it fills `doc.ents` and `doc.spans[ents_key]`."""
 
     @abstractmethod
     def _read_gold(self, examples: List[Example], counts: Any) -> List[Any]:
@@ -61,6 +73,8 @@ class TablePipe(ConfiguredPipe, ABC):
         validate_examples(examples, f"{type(self).__name__}.update")
         if not any(len(eg.predicted) for eg in examples):
             return losses
+        if not self.model.has_dim("nI"):
+            raise ValueError(Errors.S007)
         set_dropout_rate(self.model, drop)
         counts = self.new_counts()
         join = numpy.random.random() < self.cfg["join_training"]
@@ -102,7 +116,11 @@ class TablePipe(ConfiguredPipe, ABC):
         # `nlp.rehearse` gives a function in place of an optimizer, and in the end steps one component
         # only: the gradients wait for the next update instead.
         step = sgd if isinstance(sgd, Optimizer) else None
-        return self.update(taught, sgd=step, losses=losses, **config)
+        seen = copy(self.cfg["seen"])
+        try:
+            return self.update(taught, sgd=step, losses=losses, **config)
+        finally:
+            self.cfg["seen"] = seen  # of annotation alone: what was found would widen the limits
 
     def _build_model(
         self, get_examples: Callable[[], Iterable[Example]], nlp: Optional[Language], **dims: int
@@ -116,6 +134,8 @@ class TablePipe(ConfiguredPipe, ABC):
         sample = list(islice((eg for eg in get_examples() if len(eg.predicted)), 10))
         if not sample:
             raise ValueError(Errors.S114.format(name=self.name))
+        if nlp is not None:
+            self._check_keys(nlp)
         self.cfg["seen"] = dict(NOTHING)
         for name, size in dims.items():
             self.model.set_dim(name, size)
@@ -125,6 +145,38 @@ class TablePipe(ConfiguredPipe, ABC):
         for example in get_examples():
             self._gold_batch([example], counts)
         self._report(counts)
+
+    def _encoded(self, nlp: Optional[Language], docs: List[Doc]) -> List[Doc]:
+        """The documents as the encoders that this component listens to have read them. While a
+        pipeline is initialized nothing else runs these, and a listener would give zeros."""
+        nodes = list(self.model.walk())
+        upstream = {node.upstream_name for node in nodes if hasattr(node, "upstream_name")}
+        if nlp is None or not upstream:
+            return docs
+        docs = [doc.copy() for doc in docs]
+        for name, pipe in self._before(nlp):
+            if hasattr(pipe, "listener_map") and upstream & {name, "*"}:
+                pipe.set_annotations(docs, pipe.predict(docs))
+        return docs
+
+    def _before(self, nlp: Language) -> List[Tuple[str, Any]]:
+        """The components before this one, disabled ones too."""
+        components: List[Tuple[str, Any]] = nlp.components
+        return list(takewhile(lambda component: component[1] is not self, components))
+
+    def _check_keys(self, nlp: Language) -> None:
+        """Warn of span groups of another component that this one overwrites."""
+        for name, pipe in self._before(nlp):
+            for key in sorted(written_keys(self) & written_keys(pipe)):
+                message = Warnings.SW26.format(name=self.name, other=name, key=key)
+                self._warn(f"key {key} of {name}", message)
+
+    def _check_encoded(self, docs: List[Doc]) -> None:
+        """Refuse documents that the encoder did not read: a listener would give zeros for them."""
+        tok2vec = self.model.layers[0]
+        listens = any(isinstance(part, Tok2VecListener) for part in (tok2vec, *tok2vec.layers))
+        if listens and any(len(doc) and not doc.tensor.size for doc in docs):
+            raise ValueError(Errors.S270.format(name=self.name))
 
     def _gold_batch(self, examples: List[Example], counts: Any, *, join: bool = False) -> SpanBatch:
         """The batch of a training step; rows of documents without annotation are left out.
@@ -202,6 +254,16 @@ class TablePipe(ConfiguredPipe, ABC):
         if key is None:
             raise ValueError(Errors.S002.format(name=self.name, keys=keys))
         raise ValueError(Errors.S001.format(name=self.name, key=key, keys=keys))
+
+
+def written_keys(pipe: Any) -> Set[str]:
+    """The span groups that a component makes anew in each document."""
+    if isinstance(pipe, SpanCategorizer):
+        return {pipe.key}
+    if not isinstance(pipe, TablePipe):
+        return set()
+    written = {"spans_key": pipe.writes_spans, "ents_key": pipe.writes_ents}
+    return {pipe.cfg[setting] for setting, is_written in written.items() if is_written}
 
 
 def show_words(pipes: Iterable[Any], get_examples: Callable[[], Iterable[Example]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from itertools import islice
 from typing import Any, Callable, ClassVar, Dict, Iterable, List, Optional, Sequence
 
@@ -20,7 +21,7 @@ from ..overlaps import RULES
 from ..scorers import score_span_table
 from .base import TablePipe, reasons_of
 from .gold import TOO_WIDE, DocGold, read_gold, row_gold
-from .outputs import calibrate, flatten_prediction, write_ents, write_spans
+from .outputs import calibrate, flatten_prediction, trim, write_ents, write_spans
 from .settings import OUTPUTS, Setting
 
 SAMPLE_SIZE = 500  # examples a head may look at before training
@@ -106,9 +107,12 @@ class SpanTablePipe(TablePipe):
         docs = list(docs)
         if not any(len(doc) for doc in docs):
             return SpanPrediction(numpy.zeros((0, 4), "int64"), numpy.zeros(0, "float32"))
+        self._check_encoded(docs)
         found = self.model.predict(self._prediction_batch(docs))
-        scores = calibrate(found.scores, self.cfg["temperature"])
-        return SpanPrediction(found.spans, scores, found.margins)
+        spans, kept = trim(docs, found.spans, found.scores)
+        scores = calibrate(found.scores[kept], self.cfg["temperature"])
+        margins = None if found.margins is None else found.margins[kept]
+        return SpanPrediction(spans, scores, margins)
 
     def proposals(self, docs: Iterable[Doc]) -> Optional[numpy.ndarray]:
         """Spans of documents that went through the pipeline which the head labelled, entities or not;
@@ -124,12 +128,11 @@ class SpanTablePipe(TablePipe):
     def set_annotations(self, docs: Iterable[Doc], prediction: SpanPrediction) -> None:
         """Write what `predict` found, also where it found nothing."""
         docs = list(docs)
-        labels = [self.vocab.strings.add(label) for label in self.labels]
         if self.writes_spans:
-            write_spans(docs, prediction, labels, self.cfg["spans_key"])
+            write_spans(docs, prediction, self.labels, self.cfg["spans_key"])
         if self.writes_ents:
             flat = flatten_prediction(prediction, self.thresholds(), self.cfg["overlaps"])
-            write_ents(docs, flat, labels, self.cfg["ents_key"])
+            write_ents(docs, flat, self.labels, self.cfg["ents_key"])
 
     def initialize(
         self,
@@ -151,7 +154,8 @@ class SpanTablePipe(TablePipe):
             raise ValueError(SpacyErrors.E143.format(name=self.name))
         self._build_model(get_examples, nlp, nO=len(self.labels))
         sample = list(islice(get_examples(), SAMPLE_SIZE))
-        self.model.attrs["prepare"](self.model, self._gold_batch(sample, Counter()))
+        batch = self._gold_batch(sample, Counter())
+        self.model.attrs["prepare"](self.model, batch, partial(self._encoded, nlp))
         if nlp is not None:
             self._check_score_weights(nlp)
 

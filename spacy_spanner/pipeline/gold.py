@@ -19,7 +19,11 @@ from ..overlaps import outermost
 MISALIGNED = "misaligned with the tokens"
 UNKNOWN_LABEL = "with a label the component does not have"
 TOO_WIDE = "wider than max_width"
-CROSSING = "longer than the rows that documents are cut into (see `window` and `overlap`)"
+CROSSING = (
+    "across the edges of the rows that documents are cut into (see `window` and `overlap`; with "
+    "`pack_sentences = false`, rows are sentences)"
+)
+BLANK = "with white space at an edge, which predictions never have (trim them)"
 NESTED = (
     "inside or across another one, which this architecture cannot learn (it keeps the outermost)"
 )
@@ -53,6 +57,7 @@ def read_gold(
     for span in spans:
         if not span.label:
             raise ValueError(Errors.S126.format(place=f"of the gold span {span.text!r}"))
+        counts[BLANK] += span[0].is_space or span[-1].is_space
     counts["total"] += n_gold
     counts[MISALIGNED] += n_gold - len(spans)
     table = [(s.start, s.end, label_ids[s.label]) for s in spans if s.label in label_ids]
@@ -69,19 +74,21 @@ def group_spans(example: Example, spans_key: str) -> GoldSpans:
     gold = list(example.reference.spans[spans_key])
     if same_tokens(example):
         return gold, None, len(gold)
-    aligned = example.get_aligned_spans_y2x(gold, allow_overlap=True)
-    if len(aligned) == len(gold):
-        return aligned, None, len(gold)
-    # The tokens under a span that no tokens of ours can express are neither positive nor negative.
-    predicted = example.predicted
-    known = numpy.ones(len(predicted), dtype=bool)
-    found = {(s.start_char, s.end_char) for s in aligned}
-    for span in gold:
-        if (span.start_char, span.end_char) not in found:
-            cover = predicted.char_span(span.start_char, span.end_char, alignment_mode="expand")
-            if cover is not None:
-                known[cover.start : cover.end] = False
-    return aligned, known, len(gold)
+    known = numpy.ones(len(example.predicted), dtype=bool)
+    aligned = [found for span in gold if (found := align(example, span, known)) is not None]
+    return aligned, None if known.all() else known, len(gold)
+
+
+def align(example: Example, span: Span, known: numpy.ndarray) -> Optional[Span]:
+    """A span of the reference in the tokens of the prediction. Where these cannot express it, they
+    are marked as not known: they are neither positive nor negative."""
+    aligned = example.get_aligned_spans_y2x([span], allow_overlap=True)
+    if aligned:
+        return aligned[0]
+    under = example.alignment.y2x[span.start : span.end]  # white space may differ, and so offsets
+    if len(under):
+        known[under[0] : under[-1] + 1] = False
+    return None
 
 
 def entities(example: Example) -> GoldSpans:

@@ -14,7 +14,7 @@ from ..batch import RelationPrediction, RowGold, Rows, SpanBatch, SpanPrediction
 from ..errors import Errors, Warnings
 from ..pipeline.base import reasons_of
 from ..pipeline.gold import same_tokens
-from ..pipeline.outputs import calibrate, flatten_prediction, write_ents, write_spans
+from ..pipeline.outputs import calibrate, flatten_prediction, trim, write_ents, write_spans
 from ..pipeline.seen import within_sentences
 from ..pipeline.sentences import marked_starts
 from .configured import ConfiguredRelationPipe
@@ -41,6 +41,7 @@ class RelationPipe(ConfiguredRelationPipe):
         if not any(len(doc) for doc in docs):
             nothing = SpanPrediction(numpy.zeros((0, 4), "int64"), numpy.zeros(0, "float32"))
             return RelationPrediction(nothing, numpy.zeros((0, 6), "int64"), nothing.scores)
+        self._check_encoded(docs)
         batch = self._prediction_batch(docs)
         if not self.predicts_entities:
             given = [entities_of(doc, self.entities_key) for doc in docs]
@@ -51,21 +52,26 @@ class RelationPipe(ConfiguredRelationPipe):
                 source = "`doc.ents`" if key is None else f"`doc.spans[{key!r}]`"
                 self._warn("given", Warnings.SW04.format(name=self.name, source=source))
         found = self.model.predict(batch)
-        scores = calibrate(found.entities.scores, self.cfg["temperature"])
-        entities = SpanPrediction(found.entities.spans, scores)
-        scores = calibrate(found.scores, self.cfg["relation_temperature"])
-        return RelationPrediction(entities, found.relations, scores)
+        spans, relations = found.entities.spans, found.relations
+        span_scores, scores = found.entities.scores, found.scores
+        if self.predicts_entities:
+            spans, kept = trim(docs, spans, span_scores)
+            span_scores = span_scores[kept]
+            relations, kept = trim(docs, relations, scores)
+            scores = scores[kept]
+        entities = SpanPrediction(spans, calibrate(span_scores, self.cfg["temperature"]))
+        scores = calibrate(scores, self.cfg["relation_temperature"])
+        return RelationPrediction(entities, relations, scores)
 
     def set_annotations(self, docs: Iterable[Doc], prediction: RelationPrediction) -> None:
         """Write what `predict` found, also where it found nothing."""
         docs = list(docs)
-        labels = [self.vocab.strings.add(label) for label in self.labels]
         entities = prediction.entities
         if self.writes_spans:
-            write_spans(docs, entities, labels, self.cfg["spans_key"])
+            write_spans(docs, entities, self.labels, self.cfg["spans_key"])
         if self.writes_ents:
             flat = flatten_prediction(entities, self.thresholds(), "best")
-            write_ents(docs, flat, labels, self.cfg["ents_key"])
+            write_ents(docs, flat, self.labels, self.cfg["ents_key"])
         allowed = {(h, r, t) for h, r, t in self.cfg["label_pairs"]}
         key, only = self.entities_key, allowed if self.cfg["seen_pairs"] else None
         write_relations(docs, prediction, self.relation_labels, key, only, self.cfg["symmetric"])

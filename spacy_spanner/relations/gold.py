@@ -16,6 +16,7 @@ from ..pipeline.gold import (
     MISALIGNED,
     UNKNOWN_LABEL,
     DocGold,
+    align,
     on_line,
     read_gold,
     row_gold,
@@ -94,8 +95,8 @@ def read_relation_gold(
         head: Optional[Tuple[int, int]] = (relation.head_start, relation.head_end)
         tail: Optional[Tuple[int, int]] = (relation.tail_start, relation.tail_end)
         if not same:
-            head = align(example, relation.head_start, relation.head_end, known)
-            tail = align(example, relation.tail_start, relation.tail_end, known)
+            head = align_end(example, relation.head_start, relation.head_end, known)
+            tail = align_end(example, relation.tail_start, relation.tail_end, known)
         if head is None or tail is None:
             counts.relations[MISALIGNED] += 1
         elif relation.label not in relation_ids:
@@ -153,19 +154,12 @@ def count_other_labels(relations: Sequence[StoredRelation], entities: Sequence[S
     )
 
 
-def align(
+def align_end(
     example: Example, start: int, end: int, known: numpy.ndarray
 ) -> Optional[Tuple[int, int]]:
-    """A span of the reference in the tokens of the prediction. Where these cannot express it, they
-    are marked as not known: they are neither an end of a relation nor none."""
-    span = example.reference[start:end]
-    aligned = example.get_aligned_spans_y2x([span], allow_overlap=True)
-    if aligned:
-        return aligned[0].start, aligned[0].end
-    cover = example.predicted.char_span(span.start_char, span.end_char, alignment_mode="expand")
-    if cover is not None:
-        known[cover.start : cover.end] = False
-    return None
+    """`align` for the tokens of an end of a relation."""
+    aligned = align(example, example.reference[start:end], known)
+    return None if aligned is None else (aligned.start, aligned.end)
 
 
 def relation_row_gold(

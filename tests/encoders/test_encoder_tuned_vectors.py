@@ -144,12 +144,16 @@ def test_hook_before_init_waits(vocab, make_docs):
     assert not model.shims[0].is_built
 
 
-def test_learning_the_same_words_again_changes_nothing(vocab, make_docs):
+def test_learning_words_again_changes_nothing(vocab, make_docs):
+    """Each component that is initialized shows its words to all encoders of the pipeline."""
     docs = make_docs("zzz zzz the")
     model = started(docs)
+    step(model, docs)
     before = vectors_of(model, vocab, "zzz the never")
-    model.attrs["learn_words"](model, iter(docs))
-    assert_array_equal(vectors_of(model, vocab, "zzz the never"), before)
+    for texts in ("zzz zzz the", "never never"):
+        model.attrs["learn_words"](model, make_docs(texts))
+        assert_array_equal(vectors_of(model, vocab, "zzz the never"), before)
+    model.initialize(docs)
     model.attrs["learn_words"](model, make_docs("never never"))
     assert_array_equal(
         vectors_of(model, vocab, "zzz")[0], model.shims[0].module.rows[0].detach().numpy()

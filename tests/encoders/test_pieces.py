@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import numpy
+import pytest
+import spacy
 from hypothesis import given
 from hypothesis import strategies as st
+from spacy.tokens import Doc
 
 from spacy_spanner.encoders.pieces import (
     END,
     OWN_END,
     OWN_START,
     START,
+    PieceReader,
     Windows,
     group_by_length,
     overlaps,
@@ -44,6 +48,19 @@ def test_each_word_is_owned_where_it_has_most_context(n_words, size, data):
         reading = [row for row in table if row[START] <= word < row[END]]
         owner = next(row for row in reading if row[OWN_START] <= word < row[OWN_END])
         assert context(owner, word) == max(context(row, word) for row in reading)
+
+
+@pytest.mark.huggingface
+def test_white_space_is_a_sequence_without_special_pieces_too():
+    tokenizers = pytest.importorskip("tokenizers")
+    model = tokenizers.models.WordLevel({"ada": 0}, unk_token="ada")
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    reader = PieceReader(tokenizer, max_pieces=8, windows=Windows())
+    vocab = spacy.blank("en").vocab
+    batch = reader.read([Doc(vocab, words=["\n"]), Doc(vocab, words=["ada"])])
+    assert [len(ids) for ids in batch.ids] == [1, 1]
+    assert (batch.word.tolist(), batch.sequence.tolist(), batch.n_words) == ([1], [1], 2)
 
 
 spans = st.lists(st.integers(0, 3), min_size=2, max_size=40)

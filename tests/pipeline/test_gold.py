@@ -13,6 +13,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from spacy_spanner.pipeline.gold import (
+    BLANK,
     CROSSING,
     MISALIGNED,
     NESTED,
@@ -49,6 +50,20 @@ def test_duplicates_are_merged_and_unknown_labels_counted():
     gold, counts = read(example(list("abcd"), [(0, 2, "A"), (0, 2, "A"), (1, 3, "Z")]))
     assert gold.spans.tolist() == [[0, 2, 0]] and gold.known is None
     assert counts["total"] == 3 and counts[UNKNOWN_LABEL] == 1 and not counts[MISALIGNED]
+
+
+def test_misaligned_spans_are_found_where_white_space_differs():
+    """References of tokenised corpora have a space behind each token, so offsets differ."""
+    predicted = [("(", False), ("ab", False), (")", False), ("cd", False), (".", False)]
+    words, gold = ["(", "ab", ")", "c", "d", "."], [(1, 2, "A"), (3, 4, "B")]
+    found, counts = read(example(words, gold, predicted=predicted))
+    assert found.spans.tolist() == [[1, 2, 0]] and counts[MISALIGNED] == 1
+    assert found.known.tolist() == [True, True, True, False, True]
+
+
+def test_white_space_at_an_edge_is_counted():
+    _, counts = read(example(["a", "\n", "b"], [(0, 1, "A"), (0, 2, "A"), (1, 3, "B")]))
+    assert counts[BLANK] == 2
 
 
 def test_other_tokens_are_aligned_and_misaligned_ones_are_unknown():
