@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
-from spacy.util import load_model_from_config
+from spacy.util import fix_random_seed, load_model_from_config
 from spacy.vectors import Vectors
 from thinc.api import Config
 
@@ -138,6 +138,7 @@ def tuned_nodes(nlp: Language) -> List:
 
 @pytest.mark.parametrize("config", [OWN, SHARED], ids=["own", "shared"])
 def test_train_save_load(config, tmp_path):
+    fix_random_seed(0)
     nlp = make_nlp(config)
     table = nlp.vocab.vectors.data.copy()
     optimizer = nlp.initialize(lambda: make_examples(nlp))
@@ -149,7 +150,7 @@ def test_train_save_load(config, tmp_path):
         step: dict = {}
         nlp.update(make_examples(nlp), sgd=optimizer, losses=step)
         losses.append(step["pointer"])
-    assert losses[-1] < losses[0]
+    assert sum(losses[-4:]) < sum(losses[:4])  # a batch may be joined to one row
     for node, start in zip(tuned_nodes(nlp), started, strict=True):
         assert (node.shims[0].module.rows.detach() != start).any()
     assert_array_equal(nlp.vocab.vectors.data, table)
