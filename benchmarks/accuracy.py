@@ -91,10 +91,11 @@ def execute(
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024  # without what follows
         if run.seed == 0 and dataset.running_text and run.encoder not in TRANSFORMERS:
             scores["running_text"] = running_text(best, train_docs, docs=100, tokens=5000)
-        scores["analysis"] = analysis(Path(folder) / "model-best", paths["dev"], train_docs)
-        proposals = scores["analysis"]["proposals"]
-        if proposals is not None:
-            scores["proposals_per_gold"] = round(proposals["per_gold"], 1)
+        if not dataset.nested or run.system != "ner":  # its analysis would be of outer entities
+            scores["analysis"] = analysis(Path(folder) / "model-best", paths["dev"], train_docs)
+            proposals = scores["analysis"]["proposals"]
+            if proposals is not None:
+                scores["proposals_per_gold"] = round(proposals["per_gold"], 1)
     return {
         **asdict(run),
         **scores,
