@@ -105,7 +105,7 @@ class SpanPrediction:
     margins: Optional[numpy.ndarray] = None
 
     def take(self, which: numpy.ndarray) -> SpanPrediction:
-        """Some of the spans; which: (N,) bool"""
+        """Some of the spans; which: (N,) bool, or their numbers"""
         margins = None if self.margins is None else self.margins[which]
         return SpanPrediction(self.spans[which], self.scores[which], margins)
 

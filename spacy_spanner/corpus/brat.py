@@ -128,9 +128,7 @@ def read_relation(
     if match is None:
         place.fail(f"expected 'R1<tab>Label Arg1:T1 Arg2:T2', found {rest!r}")
     label, role, head, _, tail = match.groups()
-    if (
-        role == "Arg2"
-    ):  # other names, such as Bacterium and Location, come in the order of the arguments
+    if role == "Arg2":  # roles of other names come in the order of the arguments
         head, tail = tail, head
     checked_label(place, label, f"relation {rest!r}")
     for name in (head, tail):

@@ -110,9 +110,9 @@ class SpanTablePipe(TablePipe):
         self._check_encoded(docs)
         found = self.model.predict(self._prediction_batch(docs))
         spans, kept = trim(docs, found.spans, found.scores)
-        scores = calibrate(found.scores[kept], self.cfg["temperature"])
-        margins = None if found.margins is None else found.margins[kept]
-        return SpanPrediction(spans, scores, margins)
+        found = found.take(kept)
+        scores = calibrate(found.scores, self.cfg["temperature"])
+        return SpanPrediction(spans, scores, found.margins)
 
     def proposals(self, docs: Iterable[Doc]) -> Optional[numpy.ndarray]:
         """Spans of documents that went through the pipeline which the head labelled, entities or not;
