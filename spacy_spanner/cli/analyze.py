@@ -29,17 +29,15 @@ def analyze_cli(
     ),
     output: SpanOutput = typer.Option(
         SpanOutput.auto,
-        "--output",
         help="Compare spans or ents; auto: what gold has; if it has both, what all pipelines write",
     ),
     spans_key: str = typer.Option("sc", "--spans-key", "-sk", help="Span group to compare"),
     buckets: List[str] = typer.Option(
         ["paper"],
-        "--buckets",
         help="Intervals of the papers (paper), quartiles, or own ones of an attribute, such as "
         "length=1-4,5-9,10-; several times for several attributes",
     ),
-    resamples: int = typer.Option(1000, "--resamples", min=1, help="Draws of the bootstrap test"),
+    resamples: int = typer.Option(1000, min=1, help="Draws of the bootstrap test"),
     n_errors: int = typer.Option(20, "--errors", min=0, help="Number of confident errors to list"),
     limit: int = typer.Option(0, "--limit", "-n", min=0, help=LIMIT_HELP),
     json_path: Optional[Path] = typer.Option(None, "--json", "-j", help="Write the report as JSON"),

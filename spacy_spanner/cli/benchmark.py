@@ -23,9 +23,9 @@ def benchmark_cli(
     rounds: int = typer.Option(
         3, "--rounds", "-r", min=1, help="Measured rounds, after one to warm up"
     ),
-    threads: int = typer.Option(0, "--threads", min=0, help="Threads of torch  [its default]"),
+    threads: int = typer.Option(0, min=0, help="Threads of torch  [its default]"),
     json_file: Optional[Path] = typer.Option(None, "--json", help="Write the figures here"),
-    page: Optional[Path] = typer.Option(None, "--page", help="Write an HTML page here"),
+    page: Optional[Path] = typer.Option(None, help="Write an HTML page here"),
 ) -> None:
     """Measure pipelines on the same texts, in turn.
 

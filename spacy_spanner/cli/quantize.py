@@ -14,11 +14,11 @@ from .options import SpanOutput
 def quantize_cli(
     pipeline: str = typer.Argument(..., help="A trained pipeline over our Hugging Face encoder"),
     output: Path = typer.Option(..., "--output", "-o", help="Folder of the new pipeline"),
-    corpus: Path = typer.Option(..., "--corpus", exists=True, help="Gold to compare by (.spacy)"),
+    corpus: Path = typer.Option(..., exists=True, help="Gold to compare by (.spacy)"),
     spans_key: str = typer.Option("sc", "--spans-key", "-sk", help="Span group to score"),
-    score: SpanOutput = typer.Option(SpanOutput.auto, "--score", help="The span group or doc.ents"),
+    score: SpanOutput = typer.Option(SpanOutput.auto, help="The span group or doc.ents"),
     limit: int = typer.Option(200, "--limit", "-n", min=1, help="Texts that speed is measured on"),
-    threads: int = typer.Option(1, "--threads", min=1, help="Of torch and onnxruntime"),
+    threads: int = typer.Option(1, min=1, help="Of torch and onnxruntime"),
     force: bool = typer.Option(False, "--force", "-F", help="Overwrite the folder"),
 ) -> None:
     """Give the transformer of a pipeline int8 weights, run by onnxruntime.

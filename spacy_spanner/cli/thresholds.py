@@ -26,7 +26,7 @@ def thresholds_cli(
         False, "--temperature", "-t", help="Also calibrate the confidences"
     ),
     min_gold: int = typer.Option(
-        10, "--min-gold", min=1, help="Labels with fewer gold spans keep the common threshold"
+        10, min=1, help="Labels with fewer gold spans keep the common threshold"
     ),
     write: Optional[Path] = typer.Option(None, "--write", "-w", help="Save the new pipeline here"),
     in_place: bool = typer.Option(False, "--in-place", help="Change the pipeline itself"),
