@@ -19,8 +19,8 @@ from thinc.types import Floats2d
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..bridge import shim_of
 from ..dropout import Dropout
+from ..shim import shim_of
 from .packing import PackedBiLSTM
 from .torch_layer import Encoder, check_option, to_device, uniform, word_layer
 

@@ -18,9 +18,8 @@ from thinc.api import Model
 from thinc.types import Floats2d
 from torch import Tensor
 
-from ..bridge import shim_of
 from ..errors import Errors
-from ..shim import ModuleShim
+from ..shim import ModuleShim, shim_of
 from .huggingface_module import Group, PieceModule
 from .piece_options import piece_options, with_piece_options
 from .pieces import PieceReader, Windows

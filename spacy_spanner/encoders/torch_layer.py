@@ -17,10 +17,9 @@ from thinc.types import Floats2d
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..bridge import flatten, shim_of, split
 from ..errors import Errors
 from ..forking import forks_wait
-from ..shim import ModuleShim
+from ..shim import ModuleShim, flatten, shim_of, split
 
 Encoder = Model[List[Doc], List[Floats2d]]
 Read = Callable[[Encoder, numpy.ndarray, Vocab], Tuple[Any, ...]]
