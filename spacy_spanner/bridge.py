@@ -19,7 +19,7 @@ from thinc.types import Floats2d
 from thinc.util import torch2xp
 from torch import Tensor, nn
 
-from .batch import END, START, SpanBatch, SpanPrediction
+from .batch import END, SIZES, START, SpanBatch, SpanPrediction
 from .contract import Facts, Proposes, ReadsWords, SpanModule, StartsFromSample, Tokens
 from .errors import Errors
 from .forking import forks_wait
@@ -30,8 +30,6 @@ from .words import word_keys
 
 SpanTableModel = Model[SpanBatch, Any]
 NO_FACTS = Facts()
-# From the sizes that a head is made with to the dimensions of its thinc model.
-SIZES = {"width": "nI", "n_labels": "nO", "n_relations": "nR", "n_given": "nG"}
 
 
 @dataclass

@@ -79,7 +79,7 @@ ALLOWED = {
     },
     "encoders": {"bridge", "dropout", "errors", "forking", "shim", "words"},
     "models": {
-        *{"bridge", "contract", "decoders", "dropout", "errors", "grouping", "label_axes"},
+        *{"batch", "bridge", "contract", "decoders", "dropout", "errors", "grouping", "label_axes"},
         *{"relations", "spans"},
     },
     "pipeline": {"batch", "errors", "overlaps", "scorers", "span_scores", "words"},

@@ -147,9 +147,8 @@ def _forward(
     counted: Only paths through these tags count, where a token has any.  (B, L, K)
     """
     if emissions.device.type == "cpu":
-        alphas, is_exact = _scaled_sums(
-            emissions, start, trans, counted
-        )  # (..., B, L, K), (..., B)
+        # (..., B, L, K), (..., B)
+        alphas, is_exact = _scaled_sums(emissions, start, trans, counted)
         if is_exact.all():
             return alphas
         if emissions.dim() == 3:

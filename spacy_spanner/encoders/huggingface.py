@@ -14,11 +14,11 @@ from torch import Tensor, nn
 
 from ..errors import Errors
 from ..forking import forks_wait
-from ..shim import ModuleShim, Size
+from ..shim import ModuleShim, Size, flatten, split
 from .huggingface_files import Pretrained, load_pretrained
 from .huggingface_module import depth, make_module
-from .piece_options import piece_options, with_piece_options
-from .torch_layer import Encoder, check_option, flatten, grad_mode, no_tokens, split
+from .piece_options import piece_options
+from .torch_layer import Encoder, check_option, grad_mode, no_tokens, with_options_of
 
 NAME = "HuggingFaceEncoder"
 PRECISIONS = {"none": None, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -155,7 +155,7 @@ def set_pretrained(model: Encoder, pretrained: Pretrained, name: str) -> None:
     module.encoder.load_state_dict(pretrained.state)
 
 
-@with_piece_options
+@with_options_of(piece_options)
 def build_huggingface_encoder(
     name: str,
     *,

@@ -19,8 +19,8 @@ from ..batch import RowGold, Rows, SpanBatch, SpanPrediction
 from ..errors import Rule, Warnings
 from ..overlaps import RULES
 from ..scorers import score_span_table
-from .base import TablePipe, reasons_of
-from .gold import TOO_WIDE, DocGold, read_gold, row_gold
+from .base import TablePipe
+from .gold import DocGold, read_gold, row_gold
 from .outputs import calibrate, flatten_prediction, trim, write_ents, write_spans
 from .settings import OUTPUTS, Setting
 
@@ -187,16 +187,7 @@ class SpanTablePipe(TablePipe):
         )
 
     def _report(self, counts: Counter) -> None:
-        """Warn once of gold that cannot be learned, with numbers."""
-        reasons, total = reasons_of(counts)
-        max_width = self.model.attrs["max_width"]
-        parts = [
-            f"{n} {reason}" + (f" = {max_width}" if reason == TOO_WIDE else "")
-            for reason, n in reasons.items()
-        ]
-        values = {"lost": sum(reasons.values()), "total": total, "reasons": "; ".join(parts)}
-        if reasons:
-            self._warn("gold", Warnings.SW01.format(name=self.name, **values))
+        self._warn_lost(counts, Warnings.SW01)
 
     def _check_score_weights(self, nlp: Language) -> None:
         """Warn of weights for `spans_<key>_*` and `ents_*` that nothing in the pipeline fills."""

@@ -138,15 +138,17 @@ class ConfiguredPipe(TrainablePipe):
         self.vocab.strings.add(label)
         return 1
 
-    def thresholds(self) -> numpy.ndarray:
-        """The threshold of each label.  (C,)"""
-        by_label = self.cfg["label_thresholds"]
-        values = [by_label.get(label, self.cfg["threshold"]) for label in self.labels]
+    def thresholds(self, prefix: str = "") -> numpy.ndarray:
+        """The threshold of each label.  (C,)
+
+        prefix: Of the settings and labels, "relation_" for those of relations."""
+        common, by_label = self.cfg[f"{prefix}threshold"], self.cfg[f"{prefix}label_thresholds"]
+        values = [by_label.get(label, common) for label in self.cfg[f"{prefix}labels"]]
         return numpy.array(values, dtype="float32")
 
-    def head_thresholds(self) -> numpy.ndarray:
-        """The thresholds for the uncalibrated scores of the head.  (C,)"""
-        return raw_thresholds(self.thresholds(), self.cfg["temperature"])
+    def head_thresholds(self, prefix: str = "") -> numpy.ndarray:
+        """The same for the uncalibrated scores of the head.  (C,)"""
+        return raw_thresholds(self.thresholds(prefix), self.cfg[f"{prefix}temperature"])
 
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> ConfiguredPipe:
         """Load the component from a folder; what was changed or damaged is refused."""

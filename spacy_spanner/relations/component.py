@@ -12,7 +12,6 @@ from spacy.training import Example, validate_get_examples
 
 from ..batch import RelationPrediction, RowGold, Rows, SpanBatch, SpanPrediction
 from ..errors import Errors, Warnings
-from ..pipeline.base import reasons_of
 from ..pipeline.gold import same_tokens
 from ..pipeline.outputs import calibrate, flatten_prediction, trim, write_ents, write_spans
 from ..pipeline.seen import within_sentences
@@ -182,10 +181,5 @@ class RelationPipe(ConfiguredRelationPipe):
         return relation_row_gold(golds, rows, max_width=max_width, counts=counts)
 
     def _report(self, counts: Lost) -> None:
-        """Warn once of gold that cannot be learned, with numbers."""
-        for lost, message in [(counts.spans, Warnings.SW01), (counts.relations, Warnings.SW03)]:
-            reasons, total = reasons_of(lost)
-            told = "; ".join(f"{n} {reason}" for reason, n in reasons.items())
-            values = {"lost": sum(reasons.values()), "total": total, "reasons": told}
-            if reasons:
-                self._warn(message, message.format(name=self.name, **values))
+        self._warn_lost(counts.spans, Warnings.SW01)
+        self._warn_lost(counts.relations, Warnings.SW03)

@@ -12,7 +12,6 @@ from ..batch import SpanBatch
 from ..errors import Errors, Rule
 from ..pipeline.base import TablePipe
 from ..pipeline.loading import are_labels, is_number
-from ..pipeline.outputs import raw_thresholds
 from ..pipeline.settings import BY_LABEL, LABELS, OUTPUTS, PROBABILITY, Setting, fits
 from .gold import Lost
 from .records import register_extensions
@@ -32,6 +31,7 @@ class ConfiguredRelationPipe(TablePipe):
     }
     new_counts = Lost
     longest_sentence = 128  # relations are looked for inside sentences
+    prefixes = ("", "relation_")
 
     relation_threshold, relation_temperature = Setting(), Setting()
     relation_label_thresholds, symmetric = Setting(), Setting()
@@ -167,14 +167,7 @@ class ConfiguredRelationPipe(TablePipe):
 
     def relation_thresholds(self) -> numpy.ndarray:
         """The threshold of each relation label.  (R,)"""
-        own, common = self.cfg["relation_label_thresholds"], self.cfg["relation_threshold"]
-        values = [own.get(label, common) for label in self.relation_labels]
-        return numpy.array(values, dtype="float32")
-
-    def head_thresholds(self) -> numpy.ndarray:
-        """Those of the entity labels, then those of the relation labels.  (C + R,)"""
-        of_relations = raw_thresholds(self.relation_thresholds(), self.cfg["relation_temperature"])
-        return numpy.concatenate([super().head_thresholds(), of_relations])
+        return self.thresholds("relation_")
 
     def _given_ids(self) -> Dict[str, int]:
         return {label: number for number, label in enumerate(self.cfg["given_labels"])}
