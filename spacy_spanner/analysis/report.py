@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Union
 
 import numpy
 
 from .attributes import ATTRIBUTES, TrainingFacts, corpus_oov_density
-from .buckets import Edges, Split, bucket_counts, length_buckets, make_split
+from .buckets import (
+    BucketCounts,
+    Edges,
+    LengthBucket,
+    Split,
+    bucket_counts,
+    length_buckets,
+    make_split,
+)
 from .mistakes import confident_errors, confusion, error_counts
 from .proposals import describe_proposals
 from .relation_scores import relation_labels, relation_tables
@@ -61,11 +69,7 @@ def make_report(
         }
         for system in systems
     ]
-    report: Report = {
-        "corpus": describe_corpus(corpus, train),
-        "systems": parts,
-        "comparisons": [],
-    }
+    comparisons = []
     for system, part in zip(systems[1:], parts[1:], strict=True):
         difference = paired_bootstrap(systems[0], system, resamples=resamples)._asdict()
         own = {"name": system.name, **compare_parts(parts[0], part), "f_score": difference}
@@ -73,9 +77,13 @@ def make_report(
         if part["relations"] is not None:
             counts = numpy.stack([systems[0].relation_counts, system.relation_counts])
             own["relations"] = bootstrap_counts(counts, resamples=resamples, seed=0)._asdict()
-        report["comparisons"].append(own)
-    report["comparison"] = next(iter(report["comparisons"]), None)
-    return report
+        comparisons.append(own)
+    return {
+        "corpus": describe_corpus(corpus, train),
+        "systems": parts,
+        "comparisons": comparisons,
+        "comparison": next(iter(comparisons), None),
+    }
 
 
 def describe_corpus(corpus: GoldCorpus, train: Optional[TrainingFacts]) -> Dict[str, Any]:
@@ -101,7 +109,11 @@ def describe_system(
         "macro_f": macro_f(labels),
         "labels": {name: as_dict(counts) for name, counts in labels.items()},
         "buckets": {
-            split.attribute.key: describe_buckets(system, split, train) for split in splits
+            split.attribute.key: {
+                "title": split.attribute.title,
+                "buckets": [as_row(own) for own in bucket_counts(system, split, train)],
+            }
+            for split in splits
         },
         "lengths": [{"length": n, **as_dict(counts)} for n, counts in by_length(system)],
         "errors": describe_errors(system),
@@ -116,27 +128,10 @@ def describe_system(
     }
 
 
-def describe_buckets(system: System, split: Split, train: TrainingFacts) -> Dict[str, Any]:
-    """The scores of the buckets of one attribute."""
-    buckets = bucket_counts(system, split, train)
-    return {
-        "title": split.attribute.title,
-        "buckets": [
-            {"name": own.name, "interval": own.interval, **as_dict(own.counts)} for own in buckets
-        ],
-    }
-
-
 def describe_lengths(system: System, *, quartiles: bool) -> Dict[str, Any]:
     """Scores by length of document: unit ("tokens", "sentences"), then "spans" or "relations"."""
     return {
-        unit: {
-            kind: [
-                {"interval": own.interval, "documents": own.documents, **as_dict(own.counts)}
-                for own in buckets
-            ]
-            for kind, buckets in kinds.items()
-        }
+        unit: {kind: [as_row(own) for own in buckets] for kind, buckets in kinds.items()}
         for unit, kinds in length_buckets(system, quartiles=quartiles).items()
     }
 
@@ -198,6 +193,13 @@ def bucket_differences(
         a["f"] - b["f"] if any(own[key] for own in (a, b) for key in COUNT_KEYS) else None
         for a, b in zip(first, second, strict=True)
     ]
+
+
+def as_row(bucket: Union[BucketCounts, LengthBucket]) -> Dict[str, Any]:
+    """A bucket, with its counts and scores among its values."""
+    values = bucket._asdict()
+    counts = as_dict(values.pop("counts"))
+    return {**values, **counts}
 
 
 def as_dict(counts: Counts) -> Dict[str, Any]:

@@ -17,7 +17,7 @@ import spacy
 from spacy.tokens import Doc
 
 from ..corpus.docs import judged_spans, scored_spans
-from ..corpus.pairs import SUFFIX, choose_compared, load_pairs
+from ..corpus.pairs import SUFFIX, choose_output, load_pairs
 from ..corpus.record import CorpusError
 from ..errors import Errors, Warnings
 from ..relations import get_relations, keyed_relations, symmetric_labels
@@ -108,7 +108,7 @@ def load_systems(
     """Systems over the same gold file, and whether "spans" or "ents" are compared.
 
     sources: Pipelines or .spacy files of predictions.
-    output: "spans", "ents" or "auto": what gold and all systems have (`choose_compared`).
+    output: "spans", "ents" or "auto": what gold and all systems have (`choose_output`).
     limit: Read so many documents at the most; 0 for all.
     """
     pipelines = [None if source.endswith(SUFFIX) else spacy.load(source) for source in sources]
@@ -121,7 +121,7 @@ def load_systems(
     preds = [[pred for pred, _ in pairs] for pairs in loaded]
     if not golds:
         raise CorpusError(Errors.S028.format(path=gold))
-    output = choose_compared(output, preds, golds, spans_key=spans_key)
+    output = choose_output(output, golds, preds, spans_key=spans_key)
     if not any(scored_spans(own, output=output, spans_key=spans_key) for own in golds):
         if output == "ents":
             raise CorpusError(Errors.S027.format(path=gold, docs=len(golds), hint=""))

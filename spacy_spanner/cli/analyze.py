@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
 import typer
 from wasabi import msg
 
-from .options import LIMIT_HELP, SpanOutput, first_only
+from .options import LIMIT_HELP, SpanOutput, first_only, print_table
 
 if TYPE_CHECKING:
     from ..analysis.attributes import TrainingFacts
@@ -161,8 +161,7 @@ def print_comparison(report: Report, comparison: Dict[str, Any], other: Dict[str
         rows.append((titles[key]["title"], *shown))
     most = max(map(len, rows))
     padded = [(*row, *[""] * (most - len(row))) for row in rows]
-    header = ("F by bucket", *[""] * (most - 1))
-    msg.table(padded, header=header, divider=True, aligns=("l", *"r" * (most - 1)))
+    print_table(padded, ("F by bucket", *[""] * (most - 1)))
     print_length_differences((report["systems"][0], other), comparison)
 
 
@@ -182,15 +181,13 @@ def print_system(part: Dict[str, Any]) -> None:
         for i, own in enumerate(split["buckets"]):
             name = f"{own['name']:<5} {own['interval']}".strip()
             rows.append((split["title"] if i == 0 else "", name, *score_cells(own)))
-    header = ("Attribute", "Bucket", *SCORES)
-    msg.table(rows, header=header, divider=True, aligns=("l", "l", *"rrrrrr"))
+    print_table(rows, ("Attribute", "Bucket", *SCORES), n_texts=2)
     print_scores("Length", [(str(own["length"]), own) for own in part["lengths"]])
     by_length = [
         (title, bucket["interval"], f"{bucket['documents']:,}", *score_cells(bucket))
         for title, bucket in length_rows(part["document_length"])
     ]
-    columns = ("Length of document", "Bucket", "Docs", *SCORES)
-    msg.table(by_length, header=columns, divider=True, aligns=("l", "l", "r", *"rrrrrr"))
+    print_table(by_length, ("Length of document", "Bucket", "Docs", *SCORES), n_texts=2)
     print_relations(part["relations"])
     print_proposals(part["proposals"])
     print_errors(part)
@@ -231,8 +228,7 @@ def print_proposals(own: Optional[Dict[str, Any]]) -> None:
         for name, sides in values.items()
         for side, shares in sides.items()
     ]
-    header = ("% of boundaries, by tokens", "0", "1", "2", "3", "4 +")
-    msg.table(rows, header=header, divider=True, aligns=("l", *"rrrrr"))
+    print_table(rows, ("% of boundaries, by tokens", "0", "1", "2", "3", "4 +"))
 
 
 def length_rows(lengths: Dict[str, Any]) -> Iterator[Tuple[str, Any]]:
@@ -256,7 +252,7 @@ def print_length_differences(
         rows.append((title, first["interval"], f"{first['documents']:,}", *scores, difference))
     names = [part["name"] for part in systems]
     header = ("F by length of document", "Bucket", "Docs", *names, "Difference")
-    msg.table(rows, header=header, divider=True, aligns=("l", "l", *"rrrr"))
+    print_table(rows, header, n_texts=2)
 
 
 def print_errors(part: Dict[str, Any]) -> None:
@@ -285,8 +281,7 @@ def print_errors(part: Dict[str, Any]) -> None:
 
 def print_scores(title: str, rows: List[Any]) -> None:
     """Print a table of counts and scores."""
-    cells = [(name, *score_cells(own)) for name, own in rows]
-    msg.table(cells, header=(title, *SCORES), divider=True, aligns=("l", *"rrrrrr"))
+    print_table([(name, *score_cells(own)) for name, own in rows], (title, *SCORES))
 
 
 def score_cells(own: Dict[str, Any]) -> List[str]:

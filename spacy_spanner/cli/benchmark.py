@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, List, Optional
 import typer
 from wasabi import msg
 
+from .options import print_table
+
 if TYPE_CHECKING:
     from ..timing.measure import Measured
 
@@ -70,5 +72,4 @@ def show_measured(measured: List[Measured]) -> None:
         for run in measured
         for name, part in run["components"].items()
     ]
-    names = ("Pipeline", "Component", "% of time", "Words/s")
-    msg.table(parts, header=names, divider=True, aligns=("l", "l", "r", "r"))
+    print_table(parts, ("Pipeline", "Component", "% of time", "Words/s"), n_texts=2)

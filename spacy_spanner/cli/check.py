@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Dict, Optional
 import typer
 from wasabi import msg
 
+from .options import print_table
+
 if TYPE_CHECKING:
     from ..corpus.stats import Settings, Stats
 
@@ -111,7 +113,7 @@ def print_labels(train: Stats, dev: Optional[Stats]) -> None:
         row.append(f"{100 * train.labels[name] / max(train.spans, 1):.1f}")
         rows.append([*row, f"{dev.labels[name]:,}"] if dev else row)
     header = ["Label", "Train", "%", "Dev"] if dev else ["Label", "Spans", "%"]
-    msg.table(rows, header=header, divider=True, aligns=("l", *"rrr"[: len(header) - 1]))
+    print_table(rows, header)
 
 
 def print_stats(train: Stats, dev: Optional[Stats]) -> None:
@@ -119,8 +121,7 @@ def print_stats(train: Stats, dev: Optional[Stats]) -> None:
     columns = [train, dev] if dev else [train]
     shown = {**COUNTS, **(RELATION_COUNTS if any(s.docs_linked for s in columns) else {})}
     rows = [(title, *(f"{getattr(s, name):,}" for s in columns)) for title, name in shown.items()]
-    header = ["", "Train", "Dev"] if dev else ["", "Count"]
-    msg.table(rows, header=header, divider=True, aligns=("l", *"rr"[: len(columns)]))
+    print_table(rows, ["", "Train", "Dev"] if dev else ["", "Count"])
 
 
 def print_limits(train: Stats, settings: Settings) -> None:
@@ -128,7 +129,7 @@ def print_limits(train: Stats, settings: Settings) -> None:
 
     msg.divider("Widths (tokens)")
     rows = [(f"{share} %", train.width_for(share)) for share in SHARES]
-    msg.table(rows, header=["Spans held", "by width"], divider=True, aligns=("r", "r"))
+    print_table(rows, ["Spans held", "by width"], n_texts=0)
     spans = max(train.spans, 1)
     if settings.max_width is None:
         msg.info("No max_width: spans of any width can be found")

@@ -8,7 +8,7 @@ from typing import Any, List
 import typer
 from wasabi import msg
 
-from .options import SpanOutput
+from .options import SpanOutput, print_table
 
 
 def quantize_cli(
@@ -57,7 +57,7 @@ def show_change(systems: List[Any], measured: List[Any], pipelines: List[str]) -
         ("On disk, MB", *(f"{folder_mb(name):,.1f}" for name in pipelines)),
         ("F", *(f"{100 * overall(system).f_score:.2f}" for system in systems)),
     ]
-    msg.table(rows, header=("", "Before", "After"), divider=True, aligns=("l", "r", "r"))
+    print_table(rows, ("", "Before", "After"))
     change = paired_bootstrap(systems[1], systems[0])
     msg.text(
         f"F changed by {100 * change.value:+.2f} (95 % interval {100 * change.low:+.2f} to "
