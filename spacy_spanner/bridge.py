@@ -176,7 +176,7 @@ def train_rows(
     n_tokens = int((batch.rows.table[:, END] - batch.rows.table[:, START]).sum())
     with torch.enable_grad():
         loss = flat.new_zeros(()) + 0.0 * flat[0, 0]  # a gradient also without annotation
-        for rows, tokens in grouped(module, batch, flat):
+        for rows, tokens in row_groups(module, batch, flat):
             gold = gather_gold(batch.gold, batch, rows, flat.device)
             # Heads reduce over rows in different ways; groups are weighted by their share of the tokens.
             loss = loss + module(tokens, gold) * (sum(tokens.lengths) / n_tokens)
@@ -201,7 +201,7 @@ def predict_rows(
     with torch.inference_mode():
         flat = line_vectors(model, batch, tokvecs)  # (T, D)
         thresholds = torch.from_numpy(batch.thresholds).to(flat.device)  # (C,)
-        for rows, tokens in grouped(module, batch, flat):
+        for rows, tokens in row_groups(module, batch, flat):
             decoded = module.decode(module.encode(tokens), thresholds)
             found.append(on_host(decoded.spans, decoded.scores, rows))
             if decoded.margins is not None:
@@ -210,7 +210,7 @@ def predict_rows(
     return to_documents(batch, spans, scores, numpy.concatenate(margins) if margins else None)
 
 
-def grouped(
+def row_groups(
     module: SpanModule, batch: SpanBatch, flat: Tensor
 ) -> Iterator[Tuple[numpy.ndarray, Tokens]]:
     """The numbers of rows that are scored together, and their tokens."""
@@ -237,7 +237,7 @@ def propose(model: SpanTableModel, batch: SpanBatch) -> Optional[numpy.ndarray]:
     found = [numpy.zeros((0, 5), dtype="int64")]
     with torch.inference_mode():
         flat = line_vectors(model, batch, model.layers[0].predict(batch.docs))  # (T, D)
-        for rows, tokens in grouped(module, batch, flat):
+        for rows, tokens in row_groups(module, batch, flat):
             table = module.propose(module.encode(tokens)).cpu().numpy()  # (K, 5)
             first = table[:, 1] + batch.rows.table[rows[table[:, 0]], START]  # (K,)
             kept = batch.rows.owns(rows[table[:, 0]], first)

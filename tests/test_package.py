@@ -77,7 +77,7 @@ ALLOWED = {
     "bridge": {
         *{"batch", "contract", "errors", "forking", "grouping", "row_tensors", "shim", "words"},
     },
-    "encoders": {"bridge", "dropout", "errors", "forking", "shim", "words"},
+    "encoders": {"bridge", "dropout", "errors", "forking", "grouping", "shim", "words"},
     "models": {
         *{"batch", "bridge", "contract", "decoders", "dropout", "errors", "grouping", "label_axes"},
         *{"relations", "spans"},
@@ -93,7 +93,7 @@ ALLOWED = {
     "distributed": {
         *{"acceleration", "corpus", "errors", "relations", "span_scores", "training_config"},
     },
-    "quantization": {"encoders", "errors"},
+    "quantization": {"encoders", "errors", "shim"},
     "service": {"analysis", "distributed"},
     "timing": {"acceleration", "analysis", "errors"},
     "migration": {"encoders", "errors", "training_config"},

@@ -12,7 +12,7 @@ from typing import Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 from ..span_scores import SpanKey
 from .drawing import direction
 from .marks import PLAIN, MarkedDoc, RelationMark, SpanMark, caption
-from .word_line import LABEL_SIZE, WORD_SIZE, Place, lay_words, text_width
+from .word_line import LABEL_SIZE, WORD_SIZE, Extent, lay_words, text_width
 
 CONTEXT = 60  # characters around relations
 LONGEST = 2_000  # characters of a drawing; longer relations are only listed
@@ -197,7 +197,7 @@ def touch(one: Tuple[float, float], other: Tuple[float, float]) -> bool:
 def route(
     relations: Sequence[RelationMark],
     ends: Mapping[SpanKey, int],
-    places: Sequence[Place],
+    places: Sequence[Extent],
 ) -> List[Tuple[float, float]]:
     """Where the arcs of relations leave their heads and reach their tails. Ends at the same entity lie
     beside each other so that arcs of one side do not cross."""
@@ -218,7 +218,7 @@ def route(
     return [(found[n, 0], found[n, 1]) for n in range(len(relations))]
 
 
-def free_ports(place: Place, size: int, used: Sequence[float]) -> List[float]:
+def free_ports(place: Extent, size: int, used: Sequence[float]) -> List[float]:
     """So many ends of arcs within a box, in its middle if those of nested entities leave it free."""
     left, width = place
     step = min(PORT, width / (size + 1))

@@ -76,7 +76,7 @@ def make_report(
         own["relations"] = None
         if part["relations"] is not None:
             counts = numpy.stack([systems[0].relation_counts, system.relation_counts])
-            own["relations"] = bootstrap_counts(counts, resamples=resamples, seed=0)._asdict()
+            own["relations"] = bootstrap_counts(counts, resamples=resamples)._asdict()
         comparisons.append(own)
     return {
         "corpus": describe_corpus(corpus, train),

@@ -113,12 +113,12 @@ class Calibration(NamedTuple):
     accuracy: float
 
 
-def system_calibration(system: System, *, n_bins: int = N_BINS) -> Optional[Calibration]:
+def system_calibration(system: System) -> Optional[Calibration]:
     """The calibration of a system's confidences; None where it gives none."""
     known = ~numpy.isnan(system.pred.scores)
     if not known.any():
         return None
-    return calibration(system.pred.scores[known], system.correct[known], n_bins=n_bins)
+    return calibration(system.pred.scores[known], system.correct[known])
 
 
 def calibration(
@@ -152,19 +152,17 @@ class Difference(NamedTuple):
     resamples: int
 
 
-def paired_bootstrap(
-    first: System, second: System, *, resamples: int = 1000, seed: int = 0
-) -> Difference:
+def paired_bootstrap(first: System, second: System, *, resamples: int = 1000) -> Difference:
     """Draw as many documents as there are, with replacement, and score both systems on each draw.
 
     The p-value (two-sided) is the share of draws whose difference is at least as far from the
     observed one as that is from zero; the observed difference counts as one draw.
     """
     counts = numpy.stack([by_document(first), by_document(second)])  # (2, D, 3)
-    return bootstrap_counts(counts, resamples=resamples, seed=seed)
+    return bootstrap_counts(counts, resamples=resamples)
 
 
-def bootstrap_counts(counts: numpy.ndarray, *, resamples: int, seed: int) -> Difference:
+def bootstrap_counts(counts: numpy.ndarray, *, resamples: int, seed: int = 0) -> Difference:
     """counts: (2, D, 3) of two systems for each document."""
     n_docs = counts.shape[1]
     observed = float(f_differences(counts.sum(axis=1, keepdims=True))[0])

@@ -16,22 +16,22 @@ WORD_SIZE, LABEL_SIZE = 16, 11  # of letters, in pixels
 BLANK, PADDING = 6, 8  # pixels between words, and around the label of an entity
 NARROW, BROAD = set("fijlrtI.,;:'|!()[]- "), set("mwMW@%—…")
 LEFT_OUT = "…"  # the text goes on
-Place = Tuple[float, float]  # left end and width
+Extent = Tuple[float, float]  # left end and width
 
 
 class WordLine(NamedTuple):
     """Words at their places."""
 
     words: List[str]  # as read
-    places: Dict[int, Place]  # of each word, from left to right
+    places: Dict[int, Extent]  # of each word, from left to right
     entities: List[List[int]]  # the words of each entity
     width: float
 
-    def stretches(self, entity: int) -> List[Place]:
+    def stretches(self, entity: int) -> List[Extent]:
         """The places of neighbouring words of an entity; several if text of the other direction tears
         them apart."""
         own = set(self.entities[entity])
-        found: List[Place] = []
+        found: List[Extent] = []
         previous = False
         for i, (left, width) in self.places.items():
             if i in own and previous:

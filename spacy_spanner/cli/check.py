@@ -35,7 +35,7 @@ COUNTS = {
 RELATION_COUNTS = {"Relations": "relations", "  documents annotated": "docs_linked"}
 
 
-class Gold(str, Enum):
+class GoldSource(str, Enum):
     spans = "spans"
     ents = "ents"
 
@@ -47,7 +47,7 @@ def check_cli(
         None, "--config", "-c", help="Training config to take the settings from", exists=True
     ),
     spans_key: Optional[str] = typer.Option(None, "--spans-key", "-sk", help="Span group  [sc]"),
-    output: Optional[Gold] = typer.Option(None, help="Which annotation  [spans]"),
+    output: Optional[GoldSource] = typer.Option(None, help="Which annotation  [spans]"),
     max_width: Optional[int] = typer.Option(None, min=1, help="Widest span, in tokens"),
     window: Optional[int] = typer.Option(None, min=1, help="Tokens of a row  [256]"),
     overlap: Optional[int] = typer.Option(

@@ -19,7 +19,7 @@ class Alignment(str, Enum):
     expand = "expand"
 
 
-class Join(str, Enum):
+class JoinBy(str, Enum):
     none = "none"
     doc = "doc"
 
@@ -52,8 +52,8 @@ def convert_cli(
     folds: int = typer.Option(
         0, min=0, help="Cross-validation: so many pairs of NAME-0-train and NAME-0-test"
     ),
-    join: Join = typer.Option(
-        Join.none, help="doc: one document of all sentences that share a document id"
+    join: JoinBy = typer.Option(
+        JoinBy.none, help="doc: one document of all sentences that share a document id"
     ),
 ) -> None:
     """Convert annotated text to .spacy files.
@@ -83,7 +83,7 @@ def convert_cli(
         spans_key=spans_key,
         alignment_mode=alignment_mode.value,
         options=options,
-        join=join is Join.doc,
+        join=join is JoinBy.doc,
         folds=folds,
         progress=True,
     )

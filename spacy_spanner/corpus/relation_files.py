@@ -125,7 +125,7 @@ def read_scierc(path: Path, options: ReadOptions) -> Iterator[Record]:
             length, found = len(checked_words(place, words)), Builder()
             labels = {}
             for start, end, label in rows(place, spans, 3):
-                span = inside(place, start, end, label, first=first, length=length)
+                span = in_sentence(place, start, end, label, first=first, length=length)
                 labels[span[:2]] = label
                 found.span(span)
             for head, head_end, tail, tail_end, label in rows(place, links, 5):
@@ -135,7 +135,7 @@ def read_scierc(path: Path, options: ReadOptions) -> Iterator[Record]:
                     found.skipped[ACROSS] += 1
                     continue
                 for start, end in pair:
-                    at = inside(place, start, end, ENTITY, first=first, length=length)[:2]
+                    at = in_sentence(place, start, end, ENTITY, first=first, length=length)[:2]
                     spans_of.append((*at, labels.get(at, ENTITY)))
                 found.link(place, spans_of, label)
             looked, name = item.get("relations") is not None, doc_id(item, "doc_key")
@@ -198,7 +198,9 @@ def text_span(
     return checked_text_span(place, *at, labels.get(at, ENTITY), text=text, covered=words)
 
 
-def inside(place: Place, start: Any, end: Any, label: Any, *, first: int, length: int) -> RawSpan:
+def in_sentence(
+    place: Place, start: Any, end: Any, label: Any, *, first: int, length: int
+) -> RawSpan:
     """A span of the tokens of a sentence, from the tokens of its document, with the end inclusive."""
     if not all(type(offset) is int for offset in (start, end)):
         place.fail(f"offsets must be whole numbers, found {start!r} and {end!r}")

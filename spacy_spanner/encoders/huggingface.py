@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from typing import Any, Callable, Dict, Iterator, List, Literal, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Literal, Optional, Tuple, cast
 
 import torch
 from spacy.tokens import Doc
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ..errors import Errors
 from ..forking import forks_wait
-from ..shim import ModuleShim, Size, flatten, split
+from ..shim import ModuleShim, Size, flatten, shim_of, split
 from .huggingface_files import Pretrained, load_pretrained
 from .huggingface_module import depth, make_module
 from .piece_options import piece_options
@@ -107,17 +107,11 @@ def numbers_of(value: Any, name: str = "") -> Iterator[Tuple[str, int]]:
             yield from numbers_of(item, key)
 
 
-def shim_of(model: Encoder) -> HuggingFaceShim:
-    shim = model.shims[0]
-    assert isinstance(shim, HuggingFaceShim)
-    return shim
-
-
 @forks_wait
 def forward(model: Encoder, docs: List[Doc], is_train: bool) -> Tuple[List[Floats2d], Callable]:
     if not any(len(doc) for doc in docs):
         return no_tokens(model, docs)
-    shim = shim_of(model)
+    shim = cast(HuggingFaceShim, shim_of(model))
     module = shim.module
     learns = is_train and module.learns
     module.train(learns)

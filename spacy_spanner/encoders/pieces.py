@@ -7,7 +7,7 @@ of all sequences, M pairs of a word and one of its pieces.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Iterator, List, Literal, Optional, Tuple
+from typing import Any, List, Literal, Optional, Tuple
 
 import numpy
 from spacy.attrs import IDX, LENGTH
@@ -142,12 +142,12 @@ class PieceReader:
                 offsets = numpy.array(part.offsets or [(0, 0)], dtype="int64")
                 offsets[offsets[:, 0] < offsets[:, 1]] += base
                 places.append(offsets)
-                real = numpy.flatnonzero(numpy.array(part.special_tokens_mask) == 0)
+                ordinary = numpy.flatnonzero(numpy.array(part.special_tokens_mask) == 0)
                 owns = numpy.ones(len(offsets), dtype=bool)
                 if number > 0:
-                    owns[real[: self.shared - self.shared // 2]] = False
+                    owns[ordinary[: self.shared - self.shared // 2]] = False
                 if number < len(parts) - 1:
-                    owns[real[len(real) - self.shared // 2 :]] = False
+                    owns[ordinary[len(ordinary) - self.shared // 2 :]] = False
                 own.append(owns)
             base += len(text)
         lengths = [len(sequence) for sequence in ids]
@@ -191,20 +191,3 @@ def overlaps(
     piece = numpy.repeat(numpy.arange(len(counts)), counts)
     step = numpy.arange(len(piece)) - numpy.repeat(numpy.cumsum(counts) - counts, counts)
     return piece, first[piece] + step
-
-
-def group_by_length(lengths: numpy.ndarray, *, max_tokens: int) -> Iterator[numpy.ndarray]:
-    """Numbers of sequences in groups of similar length: a group ends at the budget of tokens, padding
-    among them, or where its padding would cost more than another group.
-
-    lengths: Of the sequences.  (S,)
-    """
-    order = numpy.argsort(-lengths, kind="stable")
-    first = 0
-    while first < len(order):
-        longest = int(lengths[order[first]])
-        n_rows = max(1, max_tokens // longest)
-        padding = (longest - lengths[order[first : first + n_rows]]).cumsum()
-        n_rows = int((padding <= max_tokens // 32).sum())
-        yield order[first : first + n_rows]
-        first += n_rows

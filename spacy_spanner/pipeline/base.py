@@ -16,10 +16,11 @@ from spacy.tokens import Doc
 from spacy.training import Example, validate_examples
 from thinc.api import Model, Optimizer, set_dropout_rate
 
-from ..batch import START, RowGold, Rows, SpanBatch
+from ..batch import START, RowGold, Rows, SpanBatch, SpanPrediction
 from ..errors import Errors, Warnings
 from .configured import ConfiguredPipe
 from .gold import TOO_WIDE, span_keys
+from .outputs import flatten_prediction, write_ents, write_spans
 from .rows import cut_rows
 from .seen import NOTHING, REACH, SPAN, UNKNOWN, learn_from, limit, row_sizes
 from .sentences import ONE_SENTENCE
@@ -218,6 +219,14 @@ class TablePipe(ConfiguredPipe, ABC):
             max_reach=limit(cfg["seen"], REACH, cfg["width_factor"]),
             gold=gold,
         )
+
+    def _write_entities(self, docs: List[Doc], found: SpanPrediction, overlaps: str) -> None:
+        """Write spans wherever this component does; entities are chosen by a rule of `overlaps`."""
+        if self.writes_spans:
+            write_spans(docs, found, self.labels, self.cfg["spans_key"])
+        if self.writes_ents:
+            flat = flatten_prediction(found, self.thresholds(), overlaps)
+            write_ents(docs, flat, self.labels, self.cfg["ents_key"])
 
     def _marked(self, examples: List[Example]) -> List[Doc]:
         """The documents whose sentence boundaries are used in training: the predicted ones, as in

@@ -21,7 +21,7 @@ from ..overlaps import RULES
 from ..scorers import score_span_table
 from .base import TablePipe
 from .gold import DocGold, read_gold, row_gold
-from .outputs import calibrate, flatten_prediction, trim, write_ents, write_spans
+from .outputs import calibrate, trim
 from .settings import OUTPUTS, Setting
 
 SAMPLE_SIZE = 500  # examples a head may look at before training
@@ -127,12 +127,7 @@ class SpanTablePipe(TablePipe):
 
     def set_annotations(self, docs: Iterable[Doc], prediction: SpanPrediction) -> None:
         """Write what `predict` found, also where it found nothing."""
-        docs = list(docs)
-        if self.writes_spans:
-            write_spans(docs, prediction, self.labels, self.cfg["spans_key"])
-        if self.writes_ents:
-            flat = flatten_prediction(prediction, self.thresholds(), self.cfg["overlaps"])
-            write_ents(docs, flat, self.labels, self.cfg["ents_key"])
+        self._write_entities(list(docs), prediction, self.cfg["overlaps"])
 
     def initialize(
         self,

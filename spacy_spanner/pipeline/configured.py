@@ -16,7 +16,7 @@ from thinc.api import Model
 from ..batch import SpanBatch
 from ..errors import Errors, Rule, check
 from ..span_scores import register_extensions
-from .loading import check_label_dims, load_model, load_settings, read_bytes
+from .loading import check_label_dims, load_model, load_settings, stored_bytes
 from .outputs import raw_thresholds
 from .seen import UNKNOWN
 from .settings import Setting, plain, shared_rules, type_rules
@@ -152,7 +152,7 @@ class ConfiguredPipe(TrainablePipe):
 
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> ConfiguredPipe:
         """Load the component from a folder; what was changed or damaged is refused."""
-        return self._load(util.from_disk, Path(path), exclude, read_bytes)
+        return self._load(util.from_disk, Path(path), exclude, stored_bytes)
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> ConfiguredPipe:
         """As `from_disk`, from what `to_bytes` gave."""

@@ -43,7 +43,7 @@ FACTS: Dict[str, Callable[[Any], bool]] = {
 }
 
 
-def read_bytes(path: Path) -> Optional[bytes]:
+def stored_bytes(path: Path) -> Optional[bytes]:
     """The content of a stored file; None where there is none."""
     return path.read_bytes() if path.is_file() else None
 

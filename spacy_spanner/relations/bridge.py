@@ -13,7 +13,7 @@ from thinc.types import Floats2d
 from torch import Tensor
 
 from ..batch import START, RelationPrediction, SpanBatch
-from ..bridge import grouped, line_vectors, on_host, shim_of, table_model, to_documents
+from ..bridge import line_vectors, on_host, row_groups, shim_of, table_model, to_documents
 from ..contract import Decoded, Facts, SpanModule, Tokens
 from ..row_tensors import take_rows
 
@@ -69,7 +69,7 @@ def predict_rows(
     with torch.inference_mode():
         flat = line_vectors(model, batch, tokvecs)  # (T, D)
         thresholds = torch.from_numpy(batch.thresholds).to(flat.device)  # (C + R,)
-        for rows, tokens in grouped(module, batch, flat):
+        for rows, tokens in row_groups(module, batch, flat):
             found.append(find(module, batch, tokens, rows, thresholds))
     spans, span_scores, links, link_scores = map(numpy.concatenate, zip(*found, strict=True))
     entities = to_documents(batch, spans, span_scores)

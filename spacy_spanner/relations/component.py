@@ -13,7 +13,7 @@ from spacy.training import Example, validate_get_examples
 from ..batch import RelationPrediction, RowGold, Rows, SpanBatch, SpanPrediction
 from ..errors import Errors, Warnings
 from ..pipeline.gold import same_tokens
-from ..pipeline.outputs import calibrate, flatten_prediction, trim, write_ents, write_spans
+from ..pipeline.outputs import calibrate, trim
 from ..pipeline.seen import within_sentences
 from ..pipeline.sentences import marked_starts
 from .configured import ConfiguredRelationPipe
@@ -65,12 +65,7 @@ class RelationPipe(ConfiguredRelationPipe):
     def set_annotations(self, docs: Iterable[Doc], prediction: RelationPrediction) -> None:
         """Write what `predict` found, also where it found nothing."""
         docs = list(docs)
-        entities = prediction.entities
-        if self.writes_spans:
-            write_spans(docs, entities, self.labels, self.cfg["spans_key"])
-        if self.writes_ents:
-            flat = flatten_prediction(entities, self.thresholds(), "best")
-            write_ents(docs, flat, self.labels, self.cfg["ents_key"])
+        self._write_entities(docs, prediction.entities, "best")
         allowed = {(h, r, t) for h, r, t in self.cfg["label_pairs"]}
         key, only = self.entities_key, allowed if self.cfg["seen_pairs"] else None
         write_relations(docs, prediction, self.relation_labels, key, only, self.cfg["symmetric"])

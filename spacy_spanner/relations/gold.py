@@ -111,13 +111,13 @@ def read_relation_gold(
     if not known.all():
         entities.known = known if entities.known is None else known & entities.known
     relations = numpy.array(sorted(table), dtype="int64").reshape(-1, 5)
-    ends = [entities.spans, unlabelled(relations[:, :2]), unlabelled(relations[:, 2:4])]
+    ends = [entities.spans, without_labels(relations[:, :2]), without_labels(relations[:, 2:4])]
     if label_ids is None:
         ends.append(given_entities(example, spans_key, given_ids))
     return RelationGold(entities, relations, numpy.concatenate(ends))
 
 
-def unlabelled(spans: numpy.ndarray) -> numpy.ndarray:
+def without_labels(spans: numpy.ndarray) -> numpy.ndarray:
     """Spans (n, 2) with a label that is not known.  (n, 3)"""
     return numpy.pad(spans, ((0, 0), (0, 1)), constant_values=-1)
 
