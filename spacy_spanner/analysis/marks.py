@@ -63,8 +63,8 @@ class MarkedDoc(NamedTuple):
     @property
     def has_errors(self) -> bool:
         """Something was missed, or found where gold has nothing."""
-        counts = [count_marks(own) for own in (self.marks, self.relations)]
-        return any(own.fn or own.fp for own in counts)
+        counts = [count_marks(marks) for marks in (self.marks, self.relations)]
+        return any(count.fn or count.fp for count in counts)
 
 
 def mark_docs(

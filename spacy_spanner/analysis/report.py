@@ -50,7 +50,7 @@ def make_report(
         that with the first of them.
     train: Needed for label consistency and everything about vocabulary.
     quartiles: Cut attributes at quartiles instead of at the papers' intervals.
-    edges: Own buckets of some attributes (`read_edges`).
+    edges: Custom buckets of some attributes (`read_edges`).
     resamples: Draws of the paired bootstrap.
     n_errors: How many of the most confident errors to list.
     """
@@ -72,12 +72,12 @@ def make_report(
     comparisons = []
     for system, part in zip(systems[1:], parts[1:], strict=True):
         difference = paired_bootstrap(systems[0], system, resamples=resamples)._asdict()
-        own = {"name": system.name, **compare_parts(parts[0], part), "f_score": difference}
-        own["relations"] = None
+        comparison = {"name": system.name, **compare_parts(parts[0], part), "f_score": difference}
+        comparison["relations"] = None
         if part["relations"] is not None:
             counts = numpy.stack([systems[0].relation_counts, system.relation_counts])
-            own["relations"] = bootstrap_counts(counts, resamples=resamples)._asdict()
-        comparisons.append(own)
+            comparison["relations"] = bootstrap_counts(counts, resamples=resamples)._asdict()
+        comparisons.append(comparison)
     return {
         "corpus": describe_corpus(corpus, train),
         "systems": parts,
@@ -111,7 +111,7 @@ def describe_system(
         "buckets": {
             split.attribute.key: {
                 "title": split.attribute.title,
-                "buckets": [as_row(own) for own in bucket_counts(system, split, train)],
+                "buckets": [as_row(bucket) for bucket in bucket_counts(system, split, train)],
             }
             for split in splits
         },
@@ -120,7 +120,7 @@ def describe_system(
         "confusion": describe_confusion(system, list(labels)),
         "calibration": None
         if curve is None
-        else {**curve._asdict(), "bins": [own._asdict() for own in curve.bins]},
+        else {**curve._asdict(), "bins": [group._asdict() for group in curve.bins]},
         "confident_errors": confident_errors(system, limit=n_errors),
         "proposals": describe_proposals(
             system.proposals, system.corpus.gold.spans, system.pred.spans
@@ -131,7 +131,7 @@ def describe_system(
 def describe_lengths(system: System, *, quartiles: bool) -> Dict[str, Any]:
     """Scores by length of document: unit ("tokens", "sentences"), then "spans" or "relations"."""
     return {
-        unit: {kind: [as_row(own) for own in buckets] for kind, buckets in kinds.items()}
+        unit: {kind: [as_row(bucket) for bucket in buckets] for kind, buckets in kinds.items()}
         for unit, kinds in length_buckets(system, quartiles=quartiles).items()
     }
 
@@ -173,7 +173,8 @@ def compare_parts(first: Dict[str, Any], second: Dict[str, Any]) -> Dict[str, An
             for key in ("boundary_rate", "type_rate")
         },
         "labels": {
-            name: own["f"] - second["labels"][name]["f"] for name, own in first["labels"].items()
+            name: scores["f"] - second["labels"][name]["f"]
+            for name, scores in first["labels"].items()
         },
         "document_length": {
             unit: {
@@ -190,7 +191,7 @@ def bucket_differences(
 ) -> List[Optional[float]]:
     """Differences of F in the same buckets; None where neither system has anything."""
     return [
-        a["f"] - b["f"] if any(own[key] for own in (a, b) for key in COUNT_KEYS) else None
+        a["f"] - b["f"] if any(side[key] for side in (a, b) for key in COUNT_KEYS) else None
         for a, b in zip(first, second, strict=True)
     ]
 

@@ -63,7 +63,7 @@ def by_label(system: System) -> Dict[str, Counts]:
 
 def macro_f(counts: Dict[str, Counts]) -> float:
     """The mean F of the labels that gold has."""
-    values = [own.f_score for own in counts.values() if own.tp + own.fn]
+    values = [count.f_score for count in counts.values() if count.tp + count.fn]
     return sum(values) / max(len(values), 1)
 
 
@@ -74,7 +74,7 @@ def by_length(system: System) -> List[Tuple[int, Counts]]:
     )
     longest = max(gold.max(initial=0), pred.max(initial=0))
     counts = counts_by(gold, pred, system, int(longest) + 1)
-    return [(length, own) for length, own in enumerate(counts) if any(own)]
+    return [(length, count) for length, count in enumerate(counts) if any(count)]
 
 
 def by_document(system: System) -> numpy.ndarray:
@@ -135,7 +135,9 @@ def calibration(
     error = float(numpy.abs(confidence - accuracy).sum() / total)
     used = sizes > 0
     means = [confidence[used] / sizes[used], accuracy[used] / sizes[used]]
-    columns = [own.tolist() for own in (edges[:-1][used], edges[1:][used], sizes[used], *means)]
+    columns = [
+        column.tolist() for column in (edges[:-1][used], edges[1:][used], sizes[used], *means)
+    ]
     bins = [ConfidenceBin(*row) for row in zip(*columns, strict=True)]
     return Calibration(
         bins, error, len(scores), float(scores.sum() / total), float(correct.sum() / total)

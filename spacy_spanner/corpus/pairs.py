@@ -56,7 +56,7 @@ def stored_pairs(source: str, data: Sequence[str]) -> Iterator[DocPair]:
             reason = f"they differ in text at document {number}"
             if pred is None or gold is None:
                 shorter = source if pred is None else data[0]
-                reason = f"{shorter} ends after {number - 1} documents, the other goes on"
+                reason = f"{shorter} ends after {number - 1} documents, the other has more"
             raise CorpusError(Errors.S024.format(pred=source, gold=data[0], reason=reason))
         yield pred, gold
 
@@ -103,7 +103,7 @@ def choose_output(
         return output
     gold, *written = (annotated_kinds(docs, spans_key) for docs in (golds, *systems))
     for kind in ("spans", "ents"):
-        if gold[kind] and all(own[kind] for own in written):
+        if gold[kind] and all(has[kind] for has in written):
             return kind
     first = "spans" if written and written[0]["spans"] else "ents"
     if gold[first] or not any(gold.values()):

@@ -226,7 +226,6 @@ def build_char_bilstm(
 
     hidden_width: Width of the LSTM's state in each direction.
     pool: "last" concatenates the last states of both directions, "mean" takes the mean of all states.
-    shared: Options of all character encoders, see `char_layer`.
     """
     maker = partial(CharBiLSTM, hidden_width=hidden_width, pool=pool)
     return char_layer("CharBiLSTM", maker, width=2 * hidden_width, **shared)
@@ -239,7 +238,6 @@ def build_char_cnn(
     """Vectors of width `filters`: one convolution over the characters of each word and the maximum.
 
     kernel: Characters that a filter sees at once; odd.
-    shared: Options of all character encoders, see `char_layer`.
     """
     check_option("CharCNN", "kernel", kernel, kernel % 2 == 1, "it must be odd")
     maker = partial(CharCNN, filters=filters, kernel=kernel)
@@ -262,7 +260,6 @@ def build_int_net(
     filters: Filters of each kernel width in the later layers, and of the narrow layers.
     kernels: Characters that filters see at once; odd.
     layers: The first convolution and two layers for each block; odd.
-    shared: Options of all character encoders, see `char_layer`.
     """
     odd = bool(kernels) and all(kernel % 2 == 1 for kernel in kernels)
     check_option("IntNet", "kernels", kernels, odd, "there must be some and all must be odd")

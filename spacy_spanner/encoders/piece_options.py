@@ -20,9 +20,8 @@ def piece_options(
     pooling: Literal["first", "mean", "max"] = "mean",
     max_batch_tokens: Optional[int] = None,
 ) -> Dict[str, Any]:
-    """The same as options of `make_module`, checked; docs/encoders.md explains them.
-
-    encoder: Its name in errors."""
+    """The same as options of `make_module`, checked; docs/encoders.md explains them. `encoder` is its name
+    in errors."""
     check = partial(check_option, encoder)
     check("window", window, window is None or window > 0, "it must be positive, or null")
     fits = stride > 0 and (window is None or stride <= window)

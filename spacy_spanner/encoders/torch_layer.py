@@ -5,7 +5,7 @@ Axes: T tokens of the batch, U distinct values among them, D width.
 
 from __future__ import annotations
 
-from inspect import Parameter, signature
+from inspect import Parameter, cleandoc, signature
 from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar, get_type_hints
 
 import numpy
@@ -116,8 +116,9 @@ def check_option(name: str, option: str, value: Any, holds: bool, reason: str) -
 
 def with_options_of(shared: Callable[..., Any]) -> Callable[[Build], Build]:
     """A builder of an architecture gets the options of `shared`, its keyword arguments with defaults,
-    in place of its `**` parameter: spaCy reads the signature to fill in defaults and to refuse wrong
-    names and types."""
+    and their doc-string in place of its `**` parameter: spaCy reads the signature to fill in defaults
+    and to refuse wrong names and types."""
+    _, _, meanings = cleandoc(shared.__doc__ or "").partition("\n\n")
 
     def decorate(build: Build) -> Build:
         parameters = dict(signature(build).parameters)
@@ -129,6 +130,7 @@ def with_options_of(shared: Callable[..., Any]) -> Callable[[Build], Build]:
         hints = {**get_type_hints(shared), **get_type_hints(build)}
         build.__annotations__ = {name: hints[name] for name in [*parameters, "return"]}
         typed = [p.replace(annotation=hints[name]) for name, p in parameters.items()]
+        build.__doc__ = f"{cleandoc(build.__doc__ or '')}\n{meanings}".rstrip()
         vars(build)["__signature__"] = signature(build).replace(
             parameters=typed, return_annotation=hints["return"]
         )

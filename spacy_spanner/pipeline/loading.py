@@ -98,7 +98,7 @@ def check_node(node: Model, before: Dict[str, Any], *, is_built: bool) -> None:
     for shim in node.shims:
         sizes = getattr(shim, "sizes", {})
         if hasattr(shim, "is_built") and shim.is_built != is_built:
-            raise ValueError(f"the weights of {node.name} are there without its sizes, or lack")
+            raise ValueError(f"the weights of {node.name} are there without its sizes, or missing")
         for size, dim in SIZES.items():
             dims = (dim, "nO") if size == "width" else (dim,)  # of a head, or of an encoder
             if size in sizes and sizes[size] not in [node.maybe_get_dim(name) for name in dims]:

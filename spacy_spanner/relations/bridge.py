@@ -103,7 +103,7 @@ def links_to_documents(
     batch: SpanBatch, links: numpy.ndarray, scores: numpy.ndarray
 ) -> Tuple[numpy.ndarray, numpy.ndarray]:
     """Relations in row coordinates (M, 6) as relations in documents. Each row answers only for
-    those whose first token it owns, be that of the head or of the tail, and nobody for those that
+    those whose first token it owns, be that of the head or of the tail, and none for those that
     reach further than `max_reach`."""
     row, label = links[:, 0], links[:, 5]
     ends = links[:, 1:5] + batch.rows.table[row, START][:, None]  # (M, 4)

@@ -74,7 +74,7 @@ class ConfiguredRelationPipe(TablePipe):
         shared: Settings that all components have. Both ends of a relation must be in one row, see
             `window`.
         """
-        own: Dict[str, Any] = {
+        settings: Dict[str, Any] = {
             "relation_labels": [],
             "given_labels": [],  # of the entities in training, where others find them
             "label_pairs": [],  # labels of head, relation and tail of the gold relations
@@ -88,7 +88,7 @@ class ConfiguredRelationPipe(TablePipe):
             "seen_pairs": seen_pairs,
             "learn_unlinked": learn_unlinked,
         }
-        super().__init__(vocab, model, name, own, **shared)
+        super().__init__(vocab, model, name, settings, **shared)
         self.scorer = scorer
         register_extensions()
 
@@ -131,8 +131,12 @@ class ConfiguredRelationPipe(TablePipe):
     @property
     def label_data(self) -> Dict[str, List[str]]:
         """What `spacy init labels` stores and `initialize(labels=)` takes."""
-        own = {"entities": list(self.labels), "relations": list(self.relation_labels)}
-        return own if self.predicts_entities else {**own, "given": list(self.cfg["given_labels"])}
+        labels = {"entities": list(self.labels), "relations": list(self.relation_labels)}
+        return (
+            labels
+            if self.predicts_entities
+            else {**labels, "given": list(self.cfg["given_labels"])}
+        )
 
     @property
     def predicts_entities(self) -> bool:
@@ -176,6 +180,8 @@ class ConfiguredRelationPipe(TablePipe):
 def are_label_pairs(value: Any) -> bool:
     """Whether it is a list of the labels of a head, a relation and a tail each."""
     return isinstance(value, list) and all(
-        isinstance(own, list) and len(own) == 3 and all(isinstance(label, str) for label in own)
-        for own in value
+        isinstance(triple, list)
+        and len(triple) == 3
+        and all(isinstance(label, str) for label in triple)
+        for triple in value
     )

@@ -173,8 +173,10 @@ def relation_row_gold(
     entities = [None if gold is None else gold.entities for gold in golds]
     gold = row_gold(entities, rows, flat=False, max_width=max_width, counts=counts.spans)
     gold.relations = row_relations(golds, rows, counts.relations)
-    gold.ends = row_entities([None if own is None else own.ends for own in golds], rows)
-    if any(own is not None and not own.is_linked for own in golds):
+    gold.ends = row_entities(
+        [None if doc_gold is None else doc_gold.ends for doc_gold in golds], rows
+    )
+    if any(doc_gold is not None and not doc_gold.is_linked for doc_gold in golds):
         gold.linked = rows_linked(golds, rows, gold.known)
     return gold
 
@@ -186,12 +188,12 @@ def rows_linked(
 ) -> List[numpy.ndarray]:
     """The tokens of each row, among those known, that are in documents with annotated relations."""
     line = numpy.ones(int(rows.lengths.sum()), dtype=bool)
-    for own, first, length in zip(golds, rows.doc_starts, rows.lengths, strict=True):
-        line[first : first + length] = own is not None and own.is_linked
+    for doc_gold, first, length in zip(golds, rows.doc_starts, rows.lengths, strict=True):
+        line[first : first + length] = doc_gold is not None and doc_gold.is_linked
     linked = [line[row[START] : row[END]] for row in rows.table]
     if known is None:
         return linked
-    return [own & others for own, others in zip(linked, known, strict=True)]
+    return [mask & others for mask, others in zip(linked, known, strict=True)]
 
 
 def row_relations(
@@ -212,7 +214,7 @@ def row_relations(
 
 
 def entities_of(doc: Doc, spans_key: Optional[str]) -> Optional[List[Span]]:
-    """The entities that a document has, the most probable first; None where nobody looked for any."""
+    """The entities that a document has, the most probable first; None where they are not annotated."""
     if spans_key is None:
         return list(doc.ents) if doc.has_annotation("ENT_IOB") else None
     if spans_key not in doc.spans:

@@ -99,7 +99,8 @@ def collect_candidates(nlp: Language, name: str, pairs: Iterable[DocPair]) -> Ca
     for number, span in found:
         judged[number][span] = None
     judged = [
-        judged_spans(own, gold, output=kind) for own, gold in zip(judged, references, strict=True)
+        judged_spans(spans, gold, output=kind)
+        for spans, gold in zip(judged, references, strict=True)
     ]
     use = numpy.array([span in judged[number] for number, span in found], dtype=bool)
     correct = numpy.array([span in golds[number] for number, span in found], dtype=bool)
