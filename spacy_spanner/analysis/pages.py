@@ -96,21 +96,18 @@ def label_rows(marks: Sequence[SpanMark]) -> List[Dict[str, Any]]:
 def report_page(report: Report, *, gold: str, notice: str = "") -> str:
     """A self-contained page of a report. The other systems are baselines of the first."""
     parts = report["systems"]
-    return (
-        environment()
-        .get_template("report.html")
-        .render(
-            title=" against ".join(part["name"] for part in parts),
-            note=f"{gold} · strict matching of offsets and labels",
-            notice=notice,
-            corpus=report["corpus"],
-            comparisons=report["comparisons"],
-            parts=list(zip(VARIABLES, parts)),  # with the style classes of the systems
-            n_columns=max(4, *(len(split["buckets"]) for split in parts[0]["buckets"].values())),
-            plots=report_plots(parts),
-            full=full_colour(report),
-            few=FEW,
-        )
+    page = environment().get_template("report.html")
+    return page.render(
+        title=" against ".join(part["name"] for part in parts),
+        note=f"{gold} · strict matching of offsets and labels",
+        notice=notice,
+        corpus=report["corpus"],
+        comparisons=report["comparisons"],
+        parts=list(zip(VARIABLES, parts)),  # with the style classes of the systems
+        n_columns=max(4, *(len(split["buckets"]) for split in parts[0]["buckets"].values())),
+        plots=report_plots(parts),
+        full=full_colour(report),
+        few=FEW,
     )
 
 

@@ -20,6 +20,7 @@ from ..pipeline.gold import (
     on_line,
     read_gold,
     row_gold,
+    row_masks,
     same_tokens,
     touching,
 )
@@ -187,10 +188,9 @@ def rows_linked(
     known: Optional[List[numpy.ndarray]],
 ) -> List[numpy.ndarray]:
     """The tokens of each row, among those known, that are in documents with annotated relations."""
-    line = numpy.ones(int(rows.lengths.sum()), dtype=bool)
-    for doc_gold, first, length in zip(golds, rows.doc_starts, rows.lengths, strict=True):
-        line[first : first + length] = doc_gold is not None and doc_gold.is_linked
-    linked = [line[row[START] : row[END]] for row in rows.table]
+    pairs = zip(golds, rows.lengths, strict=True)
+    masks = [numpy.full(length, gold is not None and gold.is_linked) for gold, length in pairs]
+    linked = row_masks(masks, rows)
     if known is None:
         return linked
     return [mask & others for mask, others in zip(linked, known, strict=True)]
