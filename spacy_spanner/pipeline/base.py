@@ -37,14 +37,24 @@ class TablePipe(ConfiguredPipe, ABC):
     _rehearsal_model: Optional[Model] = None  # `nlp.resume_training` puts a copy of the model here
 
     @property
-    @abstractmethod
-    def writes_spans(self) -> bool:
-        """Whether it fills `doc.spans[spans_key]`."""
+    def predicts_entities(self) -> bool:
+        """Whether it finds entities itself."""
+        return True
 
     @property
-    @abstractmethod
+    def writes_spans(self) -> bool:
+        """Whether it fills `doc.spans[spans_key]`."""
+        return self.predicts_entities and self.cfg["output"] in ("spans", "both")
+
+    @property
     def writes_ents(self) -> bool:
         """Whether it fills `doc.ents` and `doc.spans[ents_key]`."""
+        return self.predicts_entities and self.cfg["output"] in ("ents", "both")
+
+    @property
+    def gold_key(self) -> Optional[str]:
+        """The span group the gold entities are in, or None where they are `reference.ents`."""
+        return None if self.cfg["output"] == "ents" else self.cfg["spans_key"]
 
     @abstractmethod
     def _read_gold(self, examples: List[Example], counts: Any) -> List[Any]:

@@ -82,19 +82,6 @@ class SpanTablePipe(TablePipe):
         """The labels, as `spacy init labels` stores and `initialize(labels=)` takes them."""
         return list(self.labels)
 
-    @property
-    def writes_ents(self) -> bool:
-        return self.cfg["output"] in ("ents", "both")
-
-    @property
-    def writes_spans(self) -> bool:
-        return self.cfg["output"] in ("spans", "both")
-
-    @property
-    def gold_key(self) -> Optional[str]:
-        """The span group the gold is in, or None where it is `reference.ents`."""
-        return None if self.cfg["output"] == "ents" else self.cfg["spans_key"]
-
     def add_label(self, label: str) -> int:
         """Add a label. A trained model keeps what it learned; the new label has to be learned.
 

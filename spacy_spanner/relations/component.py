@@ -43,11 +43,11 @@ class RelationPipe(ConfiguredRelationPipe):
         self._check_encoded(docs)
         batch = self._prediction_batch(docs)
         if not self.predicts_entities:
-            given = [entities_of(doc, self.entities_key) for doc in docs]
+            given = [entities_of(doc, self.gold_key) for doc in docs]
             tables = [span_table(spans or [], self._given_ids()) for spans in given]
             batch.given = row_entities(tables, batch.rows)
             if all(spans is None for spans in given):
-                key = self.entities_key
+                key = self.gold_key
                 source = "`doc.ents`" if key is None else f"`doc.spans[{key!r}]`"
                 self._warn("given", Warnings.SW04.format(name=self.name, source=source))
         found = self.model.predict(batch)
@@ -67,7 +67,7 @@ class RelationPipe(ConfiguredRelationPipe):
         docs = list(docs)
         self._write_entities(docs, prediction.entities, "best")
         allowed = {(h, r, t) for h, r, t in self.cfg["label_pairs"]}
-        key, only = self.entities_key, allowed if self.cfg["seen_pairs"] else None
+        key, only = self.gold_key, allowed if self.cfg["seen_pairs"] else None
         write_relations(docs, prediction, self.relation_labels, key, only, self.cfg["symmetric"])
 
     def initialize(
@@ -109,7 +109,7 @@ class RelationPipe(ConfiguredRelationPipe):
         for example in examples:
             reference = example.reference
             references.append(reference)
-            entities = entities_of(reference, self.entities_key) or []
+            entities = entities_of(reference, self.gold_key) or []
             stored = get_relations(reference) or []
             n_relations += len(stored)
             n_other += count_other_labels(stored, entities)
@@ -128,7 +128,7 @@ class RelationPipe(ConfiguredRelationPipe):
         if not self.relation_labels:
             raise ValueError(Errors.S011.format(name=self.name))
         if self.predicts_entities and not self.labels:
-            self._fail_without_gold(references, self.entities_key)
+            self._fail_without_gold(references, self.gold_key)
 
     def _batch(self, docs: List[Doc], rows: Rows, gold: Optional[RowGold] = None) -> SpanBatch:
         if not within_sentences(self.cfg["seen"]):
@@ -160,7 +160,7 @@ class RelationPipe(ConfiguredRelationPipe):
         return [
             read_relation_gold(
                 example,
-                spans_key=self.entities_key,
+                spans_key=self.gold_key,
                 label_ids=numbers if self.predicts_entities else None,
                 relation_ids={label: i for i, label in enumerate(self.relation_labels)},
                 given_ids=self._given_ids(),

@@ -33,6 +33,8 @@ class ConfiguredRelationPipe(TablePipe):
     longest_sentence = 128  # relations are looked for inside sentences
     prefixes = ("", "relation_")
 
+    entities_key = TablePipe.gold_key  # its former name here
+
     relation_threshold, relation_temperature = Setting(), Setting()
     relation_label_thresholds, symmetric = Setting(), Setting()
     seen_pairs, learn_unlinked = Setting(), Setting()
@@ -141,19 +143,6 @@ class ConfiguredRelationPipe(TablePipe):
     @property
     def predicts_entities(self) -> bool:
         return self.entities == "predict"
-
-    @property
-    def writes_ents(self) -> bool:
-        return self.predicts_entities and self.cfg["output"] in ("ents", "both")
-
-    @property
-    def writes_spans(self) -> bool:
-        return self.predicts_entities and self.cfg["output"] in ("spans", "both")
-
-    @property
-    def entities_key(self) -> Optional[str]:
-        """The span group the entities are in, or None where they are `doc.ents`."""
-        return None if self.cfg["output"] == "ents" else self.cfg["spans_key"]
 
     def add_label(self, label: str) -> int:
         """Add a label of entities. A trained model keeps what it learned; the new label has to be
