@@ -119,13 +119,10 @@ def row_gold(
     counts: Counter,
 ) -> RowGold:
     """The gold of documents in the coordinates of their rows. Rows must be annotated."""
-    spans = on_line([None if gold is None else gold.spans for gold in golds], rows, n_ends=2)
-    number, which = touching(spans[:, 0], spans[:, 1], rows.table)  # (N,): rows, and their spans
-    start, end, label = spans[which].T
-    first, last = rows.table[number, START], rows.table[number, END]
-    inside = (start >= first) & (end <= last)
-    owned = rows.owns(number, start)
-    held = numpy.column_stack([number, start - first, end - first, label])[inside]
+    spans, inside = spans_in_rows([None if gold is None else gold.spans for gold in golds], rows)
+    number, start, end, _ = spans.T
+    owned = rows.owns(number, start + rows.table[number, START])
+    held = spans[inside]
     # Rows one after the other, far enough apart that their spans never meet.
     offset = held[:, 0] * (int(rows.lengths.sum()) + 1)
     is_outer = outermost(held[:, 1] + offset, held[:, 2] + offset)
@@ -134,8 +131,20 @@ def row_gold(
         counts[TOO_WIDE] += int((inside & owned & (end - start > max_width)).sum())
     if flat:
         counts[NESTED] += int((~is_outer & owned[inside]).sum())
-    cut = numpy.column_stack([number, start - first, end - first])[~inside]
-    return RowGold(held, is_outer, rows_known(golds, rows, cut))
+    return RowGold(held, is_outer, rows_known(golds, rows, spans[~inside, :3]))
+
+
+def spans_in_rows(
+    tables: Sequence[Optional[numpy.ndarray]], rows: Rows
+) -> Tuple[numpy.ndarray, numpy.ndarray]:
+    """The spans of documents (n, 3) in every row that has a token of them: row, start, end, label
+    (N, 4), and whether the row holds them whole (N,)."""
+    spans = on_line(tables, rows, n_ends=2)
+    number, which = touching(spans[:, 0], spans[:, 1], rows.table)  # (N,): rows, and their spans
+    start, end, label = spans[which].T
+    first, last = rows.table[number, START], rows.table[number, END]
+    inside = (start >= first) & (end <= last)
+    return numpy.column_stack([number, start - first, end - first, label]), inside
 
 
 def on_line(tables: Sequence[Optional[numpy.ndarray]], rows: Rows, *, n_ends: int) -> numpy.ndarray:

@@ -22,6 +22,7 @@ from ..pipeline.gold import (
     row_gold,
     row_masks,
     same_tokens,
+    spans_in_rows,
     touching,
 )
 from ..span_scores import group_scores
@@ -228,12 +229,8 @@ def entities_of(doc: Doc, spans_key: Optional[str]) -> Optional[List[Span]]:
 
 def row_entities(tables: Sequence[Optional[numpy.ndarray]], rows: Rows) -> numpy.ndarray:
     """The spans of documents (n, 3) that rows hold: row, start, end, label.  (N, 4)"""
-    start, end, label = on_line(tables, rows, n_ends=2).T
-    number, which = touching(start, end, rows.table)
-    first = rows.table[number, START]
-    inside = (start[which] >= first) & (end[which] <= rows.table[number, END])
-    held = [number, start[which] - first, end[which] - first, label[which]]
-    return numpy.column_stack(held)[inside]
+    spans, inside = spans_in_rows(tables, rows)
+    return spans[inside]
 
 
 def write_relations(
