@@ -104,9 +104,10 @@ def join_config(
     """
     config = Config(section_order=CONFIG_SECTION_ORDER).merge(read_overlay("base"))
     config = config.merge(read_overlay("encoders", encoder))
-    larger = config.pop("accuracy", {})
-    if optimize == "accuracy" and larger:
-        put_into(config["components"]["tok2vec"]["model"], larger)
+    for name, wanted in [("accuracy", optimize == "accuracy"), ("with_vectors", bool(vectors))]:
+        changes = config.pop(name, {})
+        if wanted and changes:
+            put_into(config["components"]["tok2vec"]["model"], changes)
     if not fit:
         del config["training"]["before_to_disk"]
     config["paths"]["vectors"] = vectors

@@ -120,6 +120,9 @@ def test_options_reach_the_config(tmp_path, corpus):
     blocks = [config["components"]["tok2vec"]["model"] for config in (small, large)]
     assert blocks[0]["width"] < blocks[1]["width"] and blocks[0]["layers"] < blocks[1]["layers"]
     assert large["components"]["spancat"]["model"]["tok2vec"]["width"] == blocks[1]["width"]
+    static = run(tmp_path, "spancat", "-e", "lstm", "--vectors", "somewhere")[1]
+    assert static["components"]["tok2vec"]["model"]["feature_width"] == 0
+    assert blocks[0]["feature_width"] > 0
 
 
 @pytest.mark.parametrize(

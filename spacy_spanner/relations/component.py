@@ -16,7 +16,7 @@ from ..pipeline.base import reasons_of
 from ..pipeline.gold import same_tokens
 from ..pipeline.outputs import calibrate, flatten_prediction, trim, write_ents, write_spans
 from ..pipeline.seen import within_sentences
-from ..pipeline.sentences import marked_starts
+from ..sentences import marked_starts
 from .configured import ConfiguredRelationPipe
 from .gold import (
     Lost,
