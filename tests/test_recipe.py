@@ -122,6 +122,13 @@ def test_options_reach_the_config(tmp_path, corpus):
     assert large["components"]["spancat"]["model"]["tok2vec"]["width"] == blocks[1]["width"]
 
 
+def test_hash_features_stand_in_for_static_vectors():
+    for vectors, width in [(None, None), ("VECTORS", 0)]:
+        config = join_config("global_pointer", "lstm", vectors=vectors)
+        assert config["components"]["tok2vec"]["model"].get("feature_width") == width
+        assert "with_vectors" not in config
+
+
 @pytest.mark.parametrize(
     "words,size", [(None, 500), (10_189, 200), (26_525, 500), (1_000_000, 500), (10, 100)]
 )
