@@ -70,7 +70,8 @@ def execute(
     width = width_of(train_docs)
     budget = dataset.budgets[run.encoder]
     n_words = sum(map(len, train_docs[: budget.train_limit or None]))
-    config = training_config(run, paths, width, n_words, transformer=transformer, vectors=vectors)
+    config = training_config(run, paths, width, n_words, transformer=transformer)
+    config["paths"]["vectors"] = str(vectors) if vectors and run.encoder in STATIC else None
     config["training"]["logger"] = {"@loggers": "spacy.ConsoleLogger.v3", "console_output": False}
     clock = Clock(minutes)
     with TemporaryDirectory() as folder:
@@ -111,13 +112,7 @@ def execute(
 
 
 def training_config(
-    run: Run,
-    paths: Dict[str, Path],
-    width: int,
-    words: int,
-    *,
-    transformer: Optional[str],
-    vectors: Optional[Path] = None,
+    run: Run, paths: Dict[str, Path], width: int, words: int, *, transformer: Optional[str]
 ) -> Config:
     """The config of a run within the budget of its corpus."""
     dataset = DATASETS[run.dataset]
@@ -129,9 +124,9 @@ def training_config(
         max_width=width,
         transformer=transformer,
         words=words,
-        vectors=str(vectors) if vectors and run.encoder in STATIC else None,
     )
     config["paths"].update({part: str(path) for part, path in paths.items()})
+    config["paths"]["vectors"] = None
     config["system"]["seed"] = run.seed
     budget = dataset.budgets[run.encoder]
     config["corpora"]["train"]["limit"] = budget.train_limit

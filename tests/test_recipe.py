@@ -120,9 +120,13 @@ def test_options_reach_the_config(tmp_path, corpus):
     blocks = [config["components"]["tok2vec"]["model"] for config in (small, large)]
     assert blocks[0]["width"] < blocks[1]["width"] and blocks[0]["layers"] < blocks[1]["layers"]
     assert large["components"]["spancat"]["model"]["tok2vec"]["width"] == blocks[1]["width"]
-    static = run(tmp_path, "spancat", "-e", "lstm", "--vectors", "somewhere")[1]
-    assert static["components"]["tok2vec"]["model"]["feature_width"] == 0
-    assert blocks[0]["feature_width"] > 0
+
+
+def test_hash_features_stand_in_for_static_vectors():
+    for vectors, width in [(None, None), ("VECTORS", 0)]:
+        config = join_config("global_pointer", "lstm", vectors=vectors)
+        assert config["components"]["tok2vec"]["model"].get("feature_width") == width
+        assert "with_vectors" not in config
 
 
 @pytest.mark.parametrize(
