@@ -6,7 +6,7 @@ import json
 from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
 from spacy.language import Language
 from spacy.util import CONFIG_SECTION_ORDER, load_model_from_config, registry
@@ -115,15 +115,18 @@ def join_config(
     overlay = read_overlay("systems", system)
     component = overlay.pop("component")
     overlay.pop("defaults", None)  # of the factory
-    small_encoder = overlay.pop("small_encoder", {})
+    small_encoder, of_encoder = overlay.pop("small_encoder", {}), overlay.pop("encoder", {})
     config = config.merge(overlay)
     if "pointer" in config:  # small encoders have this block
         set_recipe(config["training"], words, **small_encoder)
     model, (settings, _) = component["model"], factory_defaults(component["factory"])
-    options = signature(registry.architectures.get(model["@architectures"])).parameters
-    # What an encoder says of heads is for those that have all of these options.
+    encoder_model = config["components"].get("tok2vec", {}).get("model", {})
+    if of_encoder.keys() <= option_names(encoder_model):
+        put_into(encoder_model, of_encoder)
+    options = option_names(model)
+    # What an encoder says of heads, as a system of encoders, is for those that have all of these options.
     for block in (config.pop("head", {}), config.pop("pointer", {}), config.pop("words", {})):
-        model.update(block if block.keys() <= options.keys() else {})
+        model.update(block if block.keys() <= options else {})
     paper = Config({} if paper is None else paper)
     put_into(component, paper.pop("component", {}))
     put_into(config, paper)
@@ -142,6 +145,13 @@ def join_config(
     config["training"]["score_weights"] = score_weights(component["factory"], output, spans_key)
     set_transformer(config["components"], transformer, mixed_precision=mixed_precision)
     return config
+
+
+def option_names(model: Dict[str, Any]) -> Set[str]:
+    """The options of the architecture of a model block."""
+    if "@architectures" not in model:
+        return set()
+    return set(signature(registry.architectures.get(model["@architectures"])).parameters)
 
 
 def set_recipe(
