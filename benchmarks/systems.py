@@ -26,7 +26,7 @@ class System:
     """A row of the tables: a system of `configs/systems`, and changes to its model block or its
     settings."""
 
-    factory: str
+    overlay: str
     model: Dict[str, Any] = field(default_factory=dict)
     settings: Dict[str, Any] = field(default_factory=dict)
     encoders: tuple = ("hash", "vectors", "transformer", "huggingface", *SMALL)
@@ -82,7 +82,7 @@ SYSTEMS: Dict[str, System] = {
 }
 
 # spaCy's components, configured alike for fair comparisons.
-BASELINES = [name for name, system in SYSTEMS.items() if not is_ours(component_of(system.factory))]
+BASELINES = [name for name, system in SYSTEMS.items() if not is_ours(component_of(system.overlay))]
 
 LEARN_RATES: Dict[str, List[float]] = {
     "hash": [0.001, 0.002, 0.003],
@@ -104,9 +104,9 @@ FORMS: Dict[str, Tuple[str, Dict[str, str]]] = {
 def name_of(system: System) -> str:
     """The name of a system in `SYSTEMS`, or else one that says all about it."""
     for name, own in SYSTEMS.items():
-        if (own.factory, own.model) == (system.factory, system.model):
+        if (own.overlay, own.model) == (system.overlay, system.model):
             return name
-    return json.dumps([system.factory, system.model], sort_keys=True)
+    return json.dumps([system.overlay, system.model], sort_keys=True)
 
 
 def system_of(name: str) -> System:
@@ -129,16 +129,16 @@ def make_config(
         their own use it.
     """
     chosen = system_of(system) if isinstance(system, str) else system
-    block = component_of(chosen.factory)
+    block = component_of(chosen.overlay)
     output = ("both" if nested else "ents") if is_ours(block) else None
     width = chosen.width or (None if width_limit(block) is None else max_width)
     encoder, form = FORMS.get(encoder, (encoder, {}))
     # Thresholds fitted on what is measured would flatter our systems.
     options = {"fit": False, **form, **options}
     config = join_config(
-        chosen.factory, encoder, lang=lang, output=output, max_width=width, **options
+        chosen.overlay, encoder, lang=lang, output=output, max_width=width, **options
     )
-    component = config["components"][chosen.factory]
+    component = config["components"][chosen.overlay]
     put_into(component["model"], chosen.model)
     component.update(chosen.settings)
     head = read_overlay("encoders", encoder).get("head")

@@ -10,6 +10,8 @@ from spacy.tokens import Doc
 
 # Columns of a table of rows.
 START, END, OWN_START, OWN_END = range(4)
+# From the sizes that a head is made with to the dimensions of its thinc model.
+SIZES = {"width": "nI", "n_labels": "nO", "n_relations": "nR", "n_given": "nG"}
 
 
 @dataclass
@@ -69,9 +71,8 @@ class RowGold:
 
     spans: numpy.ndarray  # (N, 4) int64: row, start, end (exclusive), label; sorted by row
     outer: numpy.ndarray  # (N,) bool: outermost spans, no two of which share a token
-    known: Optional[List[numpy.ndarray]] = (
-        None  # per row (length,) bool; None where all is annotated
-    )
+    # Per row (length,) bool; None where all is annotated
+    known: Optional[List[numpy.ndarray]] = None
     # (M, 6) int64: row, head start, head end, tail start, tail end, label; only for relations
     relations: Optional[numpy.ndarray] = None
     # (K, 4) int64: row, start, end, label of the spans that may be linked; label -1 where unknown

@@ -8,29 +8,28 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, cast
+from functools import partial
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 import numpy
 import torch
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
-from thinc.util import torch2xp, xp2torch
+from thinc.util import torch2xp
 from torch import Tensor, nn
 
-from .batch import END, START, SpanBatch, SpanPrediction
-from .contract import Facts, Proposes, ReadsWords, SpanModule, StartsFromSample
+from .batch import END, SIZES, START, SpanBatch, SpanPrediction
+from .contract import Facts, Proposes, ReadsWords, SpanModule, StartsFromSample, Tokens
 from .errors import Errors
 from .forking import forks_wait
 from .grouping import group_rows
 from .row_tensors import gather, gather_gold
-from .shim import ModuleShim
+from .shim import ModuleShim, flatten, shim_of, split
 from .words import word_keys
 
 SpanTableModel = Model[SpanBatch, Any]
 NO_FACTS = Facts()
-# From the sizes that a head is made with to the dimensions of its thinc model.
-SIZES = {"width": "nI", "n_labels": "nO", "n_relations": "nR", "n_given": "nG"}
 
 
 @dataclass
@@ -50,27 +49,35 @@ def span_table_model(
 ) -> SpanTableModel:
     """The model of a component: tok2vec, then a head. Without a tok2vec it is only a part for
     another architecture, which takes the head out by `head_of`."""
-    model: SpanTableModel = Model(
-        "span_table",
-        forward,
+    # Hooks for the component; thinc leaves functions out when it stores attributes.
+    hooks = {"prepare": prepare, "learn_words": learn_words, "propose": propose}
+    attrs = {**asdict(facts), **hooks}
+    return table_model("span_table", tok2vec, maker, predict_rows, attrs, learn_rate_scale)
+
+
+def table_model(
+    name: str,
+    tok2vec: Optional[Model[List[Doc], List[Floats2d]]],
+    maker: Callable[..., SpanModule],
+    predict: Callable[..., Any],
+    attrs: Dict[str, Any],
+    learn_rate_scale: float,
+    dims: Sequence[str] = (),
+) -> Model[SpanBatch, Any]:
+    """A tok2vec with a head over its token vectors.
+
+    predict: From the model, a batch and its token vectors to what was found.
+    dims: Sizes of the head beside `nI` and `nO`."""
+    return Model(
+        name,
+        partial(forward, predict=predict),
         init=init,
         layers=[] if tok2vec is None else [tok2vec],
         shims=[ModuleShim(maker, learn_rate_scale=learn_rate_scale)],
-        dims={"nI": None, "nO": None},
+        dims=dict.fromkeys(["nI", "nO", *dims]),
         refs={"tok2vec": tok2vec},
-        attrs=asdict(facts),
+        attrs={**attrs, "resize_output": resize_output},
     )
-    # Hooks for the component; thinc leaves functions out when it stores attributes.
-    model.attrs.update(prepare=prepare, learn_words=learn_words, resize_output=resize_output)
-    model.attrs["propose"] = propose
-    return model
-
-
-def shim_of(model: Model) -> ModuleShim:
-    """The shim that holds a model's torch module."""
-    shim = model.shims[0]
-    assert isinstance(shim, ModuleShim)
-    return shim
 
 
 def head_of(model: SpanTableModel) -> Head:
@@ -145,12 +152,14 @@ def word_readers(module: nn.Module) -> List[ReadsWords]:
 
 
 @forks_wait
-def forward(model: SpanTableModel, batch: SpanBatch, is_train: bool) -> Tuple[Any, Callable]:
-    """The loss of a batch with gold in training, otherwise the spans found."""
+def forward(
+    model: SpanTableModel, batch: SpanBatch, is_train: bool, *, predict: Callable[..., Any]
+) -> Tuple[Any, Callable]:
+    """The loss of a batch with gold in training, otherwise what `predict` finds."""
     tokvecs, backprop_tokvecs = model.layers[0](batch.docs, is_train)
     if is_train:
         return train_rows(model, batch, tokvecs, backprop_tokvecs)
-    return predict_rows(model, batch, tokvecs), lambda d_output: []
+    return predict(model, batch, tokvecs), lambda d_output: []
 
 
 def train_rows(
@@ -164,11 +173,10 @@ def train_rows(
     module: SpanModule = shim_of(model).module
     module.train()
     flat = line_vectors(model, batch, tokvecs).requires_grad_(True)  # (T, D)
-    groups, keys = list(group_rows(module, batch)), keys_on_line(module, batch)
     n_tokens = int((batch.rows.table[:, END] - batch.rows.table[:, START]).sum())
     with torch.enable_grad():
         loss = flat.new_zeros(()) + 0.0 * flat[0, 0]  # a gradient also without annotation
-        for rows, tokens in zip(groups, gather(flat, batch, groups, keys), strict=True):
+        for rows, tokens in row_groups(module, batch, flat):
             gold = gather_gold(batch.gold, batch, rows, flat.device)
             # Heads reduce over rows in different ways; groups are weighted by their share of the tokens.
             loss = loss + module(tokens, gold) * (sum(tokens.lengths) / n_tokens)
@@ -188,25 +196,35 @@ def predict_rows(
     """The spans found in a batch, in the coordinates of the documents."""
     module: SpanModule = shim_of(model).module
     module.eval()
-    spans = [numpy.zeros((0, 4), dtype="int64")]
-    scores = [numpy.zeros((0,), dtype="float32")]
+    found = [(numpy.zeros((0, 4), "int64"), numpy.zeros(0, "float32"))]
     margins: List[numpy.ndarray] = []
-    row_ids = [numpy.zeros((0,), dtype="int64")]
     with torch.inference_mode():
         flat = line_vectors(model, batch, tokvecs)  # (T, D)
         thresholds = torch.from_numpy(batch.thresholds).to(flat.device)  # (C,)
-        groups, keys = list(group_rows(module, batch)), keys_on_line(module, batch)
-        for rows, tokens in zip(groups, gather(flat, batch, groups, keys), strict=True):
-            found = module.decode(module.encode(tokens), thresholds)
-            spans.append(found.spans.cpu().numpy())
-            scores.append(found.scores.float().cpu().numpy())
-            row_ids.append(rows[spans[-1][:, 0]])
-            if found.margins is not None:
-                margins.append(found.margins.float().cpu().numpy())
-    table = numpy.concatenate(spans)
-    table[:, 0] = numpy.concatenate(row_ids)
-    known = numpy.concatenate(margins) if margins else None
-    return to_documents(batch, table, numpy.concatenate(scores), known)
+        for rows, tokens in row_groups(module, batch, flat):
+            decoded = module.decode(module.encode(tokens), thresholds)
+            found.append(on_host(decoded.spans, decoded.scores, rows))
+            if decoded.margins is not None:
+                margins.append(decoded.margins.float().cpu().numpy())
+    spans, scores = map(numpy.concatenate, zip(*found, strict=True))
+    return to_documents(batch, spans, scores, numpy.concatenate(margins) if margins else None)
+
+
+def row_groups(
+    module: SpanModule, batch: SpanBatch, flat: Tensor
+) -> Iterator[Tuple[numpy.ndarray, Tokens]]:
+    """The numbers of rows that are scored together, and their tokens."""
+    groups = list(group_rows(module, batch))
+    yield from zip(groups, gather(flat, batch, groups, keys_on_line(module, batch)), strict=True)
+
+
+def on_host(
+    table: Tensor, scores: Tensor, rows: numpy.ndarray
+) -> Tuple[numpy.ndarray, numpy.ndarray]:
+    """What was found in a group (N, K), numbered by the rows of the batch, and its scores (N,)."""
+    found = table.cpu().numpy()
+    numbered = numpy.column_stack([rows[found[:, 0]], found[:, 1:]])
+    return numbered, scores.float().cpu().numpy()
 
 
 def propose(model: SpanTableModel, batch: SpanBatch) -> Optional[numpy.ndarray]:
@@ -219,8 +237,7 @@ def propose(model: SpanTableModel, batch: SpanBatch) -> Optional[numpy.ndarray]:
     found = [numpy.zeros((0, 5), dtype="int64")]
     with torch.inference_mode():
         flat = line_vectors(model, batch, model.layers[0].predict(batch.docs))  # (T, D)
-        groups, keys = list(group_rows(module, batch)), keys_on_line(module, batch)
-        for rows, tokens in zip(groups, gather(flat, batch, groups, keys), strict=True):
+        for rows, tokens in row_groups(module, batch, flat):
             table = module.propose(module.encode(tokens)).cpu().numpy()  # (K, 5)
             first = table[:, 1] + batch.rows.table[rows[table[:, 0]], START]  # (K,)
             kept = batch.rows.owns(rows[table[:, 0]], first)
@@ -257,26 +274,6 @@ def line_vectors(model: SpanTableModel, batch: SpanBatch, tokvecs: List[Floats2d
     if flat.shape[1] != model.get_dim("nI"):
         raise ValueError(Errors.S006.format(got=flat.shape[1], expected=model.get_dim("nI")))
     return flat
-
-
-def flatten(model: Model, vectors: Sequence[Floats2d]) -> Tensor:
-    """The token vectors of documents, one after the other, on the device of the model's module.
-    (T, D)
-
-    Documents without tokens are left out: a transformer listener gives them no width."""
-    flat = model.ops.xp.concatenate([array for array in vectors if len(array)])
-    return xp2torch(flat, device=shim_of(model).device)
-
-
-def split(
-    flat: Tensor, lengths: Sequence[int], starts: Optional[Sequence[int]] = None
-) -> List[Floats2d]:
-    """The inverse of `flatten`: the vectors of each document, without their gradient.
-
-    starts: Where each document begins, if not one after the other."""
-    array = cast(Floats2d, torch2xp(flat.detach()))
-    begin = numpy.cumsum([0, *lengths])[:-1].tolist() if starts is None else starts
-    return [array[i : i + n] for i, n in zip(begin, lengths, strict=True)]
 
 
 def keys_on_line(module: SpanModule, batch: SpanBatch) -> Optional[numpy.ndarray]:

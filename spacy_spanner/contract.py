@@ -262,9 +262,8 @@ class SpanModule(nn.Module, ABC):
         super().__init__()
         self.width = width  # D of the token vectors it reads
         self.n_labels = n_labels
-        self.output_width = (
-            width if output_width is None else output_width
-        )  # D of what `encode` gives
+        # D of what `encode` gives
+        self.output_width = width if output_width is None else output_width
 
     def encode(self, tokens: Tokens) -> Tokens:
         """The contextual layers of the head. A bundled partner head reads the `x` of the result."""

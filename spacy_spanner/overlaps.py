@@ -1,7 +1,7 @@
 """Choosing non-overlapping spans. Half-open spans, numpy only.
 
 All choices look at clusters: maximal runs of spans, in order of their start, that hang together by
-overlaps. A span alone in its cluster is kept at no cost, so the loops see only real conflicts.
+overlaps. A span alone in its cluster is kept at no cost, so the loops see only conflicts.
 """
 
 from __future__ import annotations

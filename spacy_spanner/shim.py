@@ -6,13 +6,14 @@ import contextlib
 import copy
 import json
 import os
-from typing import Any, Callable, Dict, Iterator, Optional, Tuple, Union, cast
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union, cast
 
+import numpy
 import safetensors.torch
 import torch
-from thinc.api import Optimizer, get_torch_default_device
+from thinc.api import Model, Optimizer, get_torch_default_device
 from thinc.shims.shim import Shim
-from thinc.types import FloatsXd
+from thinc.types import Floats2d, FloatsXd
 from thinc.util import torch2xp, xp2torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
@@ -235,3 +236,30 @@ def check_state(module: nn.Module, state: Dict[str, Tensor]) -> None:
             f"{', '.join(different[:3])} ({len(different)} in all) differ in name, shape or type"
         )
         raise ValueError(Errors.S005.format(reason=reason))
+
+
+def shim_of(model: Model) -> ModuleShim:
+    """The shim that holds a model's torch module."""
+    shim = model.shims[0]
+    assert isinstance(shim, ModuleShim)
+    return shim
+
+
+def flatten(model: Model, vectors: Sequence[Floats2d]) -> Tensor:
+    """The token vectors of documents, one after the other, on the device of the model's module.
+    (T, D)
+
+    Documents without tokens are left out: a transformer listener gives them no width."""
+    flat = model.ops.xp.concatenate([array for array in vectors if len(array)])
+    return xp2torch(flat, device=shim_of(model).device)
+
+
+def split(
+    flat: Tensor, lengths: Sequence[int], starts: Optional[Sequence[int]] = None
+) -> List[Floats2d]:
+    """The inverse of `flatten`: the vectors of each document, without their gradient.
+
+    starts: Where each document begins, if not one after the other."""
+    array = cast(Floats2d, torch2xp(flat.detach()))
+    begin = numpy.cumsum([0, *lengths])[:-1].tolist() if starts is None else starts
+    return [array[i : i + n] for i, n in zip(begin, lengths, strict=True)]

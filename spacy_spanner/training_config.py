@@ -92,7 +92,7 @@ def join_config(
     system: A system of ours, or "ner" or "spancat".
     encoder: "hash", "vectors", "lstm", "huggingface", "transformer" (spacy-transformers), or a
         variant with word vectors tuned in training and no context.
-    output: "spans", "ents" or "both"; the system's own default without it.
+    output: "spans", "ents" or "both"; the default of the system without it.
     max_width: Widest span, where the system has such a limit.
     transformer: Name or folder of the pretrained model.
     mixed_precision: Half precision inside the transformer (GPU only); bf16 with "huggingface".

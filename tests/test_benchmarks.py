@@ -162,8 +162,8 @@ def test_bars_and_kinds_belong_to_rows():
 @pytest.mark.parametrize("row", TIMED)
 def test_every_timed_row_has_its_width(row):
     system = TIMED[row]
-    component = make_config(system, "hash", lang="en", nested=True)["components"][system.factory]
-    if system.factory == "spancat":
+    component = make_config(system, "hash", lang="en", nested=True)["components"][system.overlay]
+    if system.overlay == "spancat":
         assert component["suggester"]["max_size"] == system.width
     elif system.width:
         model = component["model"]
@@ -208,8 +208,8 @@ def test_every_system_has_a_config(system, nested):
     encoder = SYSTEMS[system].encoders[0]
     config = make_config(system, encoder, lang="en", nested=nested, max_width=5)
     nlp = spacy.util.load_model_from_config(config, auto_fill=True)
-    assert nlp.pipe_names[-1] == SYSTEMS[system].factory
-    changed = nlp.config["components"][SYSTEMS[system].factory]["model"]
+    assert nlp.pipe_names[-1] == SYSTEMS[system].overlay
+    changed = nlp.config["components"][SYSTEMS[system].overlay]["model"]
     assert {name: changed[name] for name in SYSTEMS[system].model} == SYSTEMS[system].model
 
 

@@ -78,9 +78,11 @@ ALLOWED = {
     "bridge": {
         *{"batch", "contract", "errors", "forking", "grouping", "row_tensors", "shim", "words"},
     },
-    "encoders": {"bridge", "dropout", "errors", "forking", "sentences", "shim", "words"},
+    "encoders": {
+        *{"bridge", "dropout", "errors", "forking", "grouping", "sentences", "shim", "words"},
+    },
     "models": {
-        *{"bridge", "contract", "decoders", "dropout", "errors", "grouping", "label_axes"},
+        *{"batch", "bridge", "contract", "decoders", "dropout", "errors", "grouping", "label_axes"},
         *{"relations", "spans"},
     },
     "pipeline": {"batch", "errors", "overlaps", "scorers", "sentences", "span_scores", "words"},
@@ -97,7 +99,7 @@ ALLOWED = {
     "distributed": {
         *{"acceleration", "corpus", "errors", "relations", "span_scores", "training_config"},
     },
-    "quantization": {"encoders", "errors"},
+    "quantization": {"encoders", "errors", "shim"},
     "service": {"analysis", "distributed"},
     "timing": {"acceleration", "analysis", "errors"},
     "migration": {"encoders", "errors", "training_config"},

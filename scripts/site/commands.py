@@ -66,7 +66,8 @@ def argument_name(argument: Parameter) -> str:
 
 def option_row(option: Parameter) -> List[str]:
     """Names, values, default and meaning of an option."""
-    names = ", ".join(code(n) for own in option.info.param_decls for n in own.split("/"))
+    declared = option.info.param_decls or ["--" + option.name.replace("_", "-")]  # as typer does
+    names = ", ".join(code(n) for own in declared for n in own.split("/"))
     meaning = plain(option.info.help or "")
     if option.hint is bool:
         return [names, "", "", meaning]

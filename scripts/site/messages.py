@@ -30,7 +30,7 @@ def placeholders(text: str) -> str:
         field = re.compile(r"'?\{(\w+)[^}]*\}'?")
         inside = part.startswith("`")
         replaced = field.sub(r"<\1>", part) if inside else field.sub(r"`<\1>`", part)
-        shown.append(replaced)
+        shown.append(replaced.replace("{{", "{").replace("}}", "}"))  # as `str.format` does
     return plain("".join(shown))
 
 

@@ -60,7 +60,9 @@ def architecture_reference() -> str:
 def architecture_section(name: str, build: Any) -> str:
     """What an architecture is, and its options with defaults and meanings."""
     parameters = inspect.signature(build).parameters
-    body, meanings = split_options(build.__doc__ or "", set(parameters))
+    module = getattr(build, "module", None)  # of which an architecture may fix some options
+    options = {*parameters, *(inspect.signature(module).parameters if module else ())}
+    body, meanings = split_options(build.__doc__ or "", options)
     body = re.sub(r", and$", ".", body)  # before a list of options
     page = page_of(name)
     if page is not None:
@@ -105,7 +107,8 @@ def table_meanings(text: str) -> Dict[str, str]:
 
 def meaning_in_config(text: str) -> str:
     """A meaning in terms of config files, in which None is null."""
-    return plain(re.sub(r"\bNone\b", "null", text))
+    without_links = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text)
+    return plain(re.sub(r"\bNone\b", "null", without_links))
 
 
 def resolved_hints(build: Any) -> Dict[str, Any]:

@@ -1,6 +1,6 @@
 """Relations as arcs over the text: where everything of a drawing lies. The template makes the SVG.
 
-Words stand in one line. Over them are the boxes of entities, inner ones lowest, and over these the arcs.
+Words are in one line. Over them are the boxes of entities, inner ones lowest, and over these the arcs.
 Texts are centred in their places, as their widths are estimates.
 """
 
@@ -12,7 +12,7 @@ from typing import Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 from ..span_scores import SpanKey
 from .drawing import direction
 from .marks import PLAIN, MarkedDoc, RelationMark, SpanMark, caption
-from .word_line import LABEL_SIZE, WORD_SIZE, Place, lay_words, text_width
+from .word_line import LABEL_SIZE, WORD_SIZE, Extent, lay_words, text_width
 
 CONTEXT = 60  # characters around relations
 LONGEST = 2_000  # characters of a drawing; longer relations are only listed
@@ -64,7 +64,7 @@ class Drawing(NamedTuple):
     @property
     def size(self) -> int:
         """About how many bytes of markup it takes."""
-        texts = [own.text for own in self.words + self.labels]
+        texts = [placed.text for placed in self.words + self.labels]
         markup = TEXT_BYTES * len(texts) + BOX_BYTES * len(self.boxes) + ARC_BYTES * len(self.arcs)
         return sum(len(text.encode()) for text in texts) + markup
 
@@ -74,7 +74,7 @@ def group_relations(doc: MarkedDoc) -> Iterator[Tuple[int, int, List[RelationMar
     too long."""
     begin = end = 0
     group: List[RelationMark] = []
-    for relation in sorted(doc.relations, key=lambda own: min(own.head[:2], own.tail[:2])):
+    for relation in sorted(doc.relations, key=lambda mark: min(mark.head[:2], mark.tail[:2])):
         first, last = relation_bounds(relation)
         near = first - CONTEXT <= end + CONTEXT and max(last, end) - begin <= LONGEST
         if group and (not near or len(group) == MOST_ARCS):
@@ -121,12 +121,12 @@ def draw_relations(
     entities = stretch_entities(doc, begin, end, relations)
     line = lay_words(doc.text, begin, end, entities)
     stretches = [line.stretches(i) for i in range(len(entities))]
-    widest = [max(own, key=lambda place: place[1]) for own in stretches]
+    widest = [max(extents, key=lambda place: place[1]) for extents in stretches]
     middles = [left + width / 2 for left, width in widest]
     layers = stack([mark[:2] for mark in entities])
     ends = {mark[:3]: i for i, mark in enumerate(entities)}
     lines = route(relations, ends, widest)
-    labels = [caption(own) for own in relations]
+    labels = [caption(mark) for mark in relations]
     spans = []
     for (x1, x2), text in zip(lines, labels, strict=True):
         half = text_width(text, LABEL_SIZE) / 2 + 4
@@ -164,7 +164,7 @@ def stretch_entities(
     """The entities within a stretch; ends of relations that are not among them have no status."""
     entities = [mark for mark in doc.marks if begin <= mark.start < mark.end <= end]
     known = {mark[:3] for mark in entities}
-    more = {key for own in relations for key in (own.head, own.tail)} - known
+    more = {key for mark in relations for key in (mark.head, mark.tail)} - known
     return entities + [SpanMark(*key, PLAIN) for key in sorted(more)]
 
 
@@ -197,7 +197,7 @@ def touch(one: Tuple[float, float], other: Tuple[float, float]) -> bool:
 def route(
     relations: Sequence[RelationMark],
     ends: Mapping[SpanKey, int],
-    places: Sequence[Place],
+    places: Sequence[Extent],
 ) -> List[Tuple[float, float]]:
     """Where the arcs of relations leave their heads and reach their tails. Ends at the same entity lie
     beside each other so that arcs of one side do not cross."""
@@ -205,9 +205,9 @@ def route(
     wanted: Dict[int, List[Tuple[bool, float, int, int]]] = {}
     for number, relation in enumerate(relations):
         pair = (ends[relation.head], ends[relation.tail])
-        for side, (own, other) in enumerate([pair, pair[::-1]]):
-            right = middles[other] > middles[own]
-            wanted.setdefault(own, []).append((right, -middles[other], number, side))
+        for side, (end, other) in enumerate([pair, pair[::-1]]):
+            right = middles[other] > middles[end]
+            wanted.setdefault(end, []).append((right, -middles[other], number, side))
     found: Dict[Tuple[int, int], float] = {}
     used: List[float] = []
     for entity, wishes in wanted.items():
@@ -218,7 +218,7 @@ def route(
     return [(found[n, 0], found[n, 1]) for n in range(len(relations))]
 
 
-def free_ports(place: Place, size: int, used: Sequence[float]) -> List[float]:
+def free_ports(place: Extent, size: int, used: Sequence[float]) -> List[float]:
     """So many ends of arcs within a box, in its middle if those of nested entities leave it free."""
     left, width = place
     step = min(PORT, width / (size + 1))
@@ -228,7 +228,7 @@ def free_ports(place: Place, size: int, used: Sequence[float]) -> List[float]:
         ports = [left + room * share / TRIES + step * k for k in range(size)]
         distance = min((abs(x - other) for x in ports for other in used), default=step)
         tries.append((min(distance, step / 2), ports))
-    return max(tries, key=lambda own: own[0])[1]  # the first of equal ones
+    return max(tries, key=lambda option: option[0])[1]  # the first of equal ones
 
 
 def make_arc(x1: float, x2: float, y: float, tops: Sequence[float], status: str) -> Arc:

@@ -44,8 +44,8 @@ def make_articles(docs: Iterable[MarkedDoc], classes: Mapping[str, str]) -> Iter
         markups = [*texts, *[""] * (len(drawn) - 1)]
         nothing: Related = ([], [])
         related = [nothing] * (len(texts) - 1) + drawn
-        for i, (markup, own) in enumerate(zip(markups, related, strict=True), start=1):
-            yield Article(doc, markup, *own, i, len(markups))
+        for i, (markup, shown) in enumerate(zip(markups, related, strict=True), start=1):
+            yield Article(doc, markup, *shown, i, len(markups))
 
 
 def join_drawings(doc: MarkedDoc, classes: Mapping[str, str]) -> List[Related]:
@@ -68,10 +68,10 @@ def relations_size(
     doc: MarkedDoc, relations: Sequence[RelationMark], drawings: Sequence[Drawing]
 ) -> int:
     """About how many bytes of markup the list and the drawings take."""
-    keys = [key for own in relations for key in (own.head, own.tail)]
+    keys = [key for mark in relations for key in (mark.head, mark.tail)]
     listed = sum(len(doc.text[start:end].encode()) for start, end, _ in keys)
-    labels = sum(len(own.label.encode()) + ITEM for own in relations)
-    return listed + labels + sum(own.size for own in drawings)
+    labels = sum(len(mark.label.encode()) + ITEM for mark in relations)
+    return listed + labels + sum(drawing.size for drawing in drawings)
 
 
 def join_blocks(blocks: Iterable[str]) -> List[str]:

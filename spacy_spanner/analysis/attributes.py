@@ -79,7 +79,7 @@ def entity_tokens(corpus: GoldCorpus, spans: SpanSet, train: TrainingFacts) -> n
     covered = [numpy.zeros(n, dtype=bool) for n in corpus.n_tokens]
     for doc, (start, end) in zip(corpus.gold.spans[:, DOC], corpus.gold.tokens, strict=True):
         covered[doc][start:end] = True
-    shares = numpy.array([own.mean() if len(own) else 0.0 for own in covered])
+    shares = numpy.array([tokens.mean() if len(tokens) else 0.0 for tokens in covered])
     return shares[spans.spans[:, DOC]]
 
 
@@ -89,12 +89,12 @@ def nesting_depth(corpus: GoldCorpus, spans: SpanSet, train: TrainingFacts) -> n
     gold_bounds = doc_bounds(gold, len(corpus.docs))
     bounds = doc_bounds(spans.spans, len(corpus.docs))
     for doc in range(len(corpus.docs)):
-        own = gold[gold_bounds[doc] : gold_bounds[doc + 1], START : END + 1]
-        depth = numpy.array(nesting(own.tolist()).depth, dtype="int64")
+        spans_of_doc = gold[gold_bounds[doc] : gold_bounds[doc + 1], START : END + 1]
+        depth = numpy.array(nesting(spans_of_doc.tolist()).depth, dtype="int64")
         for i in range(bounds[doc], bounds[doc + 1]):
             start, end = spans.spans[i, START : END + 1]
-            holds = (own[:, 0] <= start) & (own[:, 1] >= end)
-            holds &= (own[:, 0] < start) | (own[:, 1] > end)
+            holds = (spans_of_doc[:, 0] <= start) & (spans_of_doc[:, 1] >= end)
+            holds &= (spans_of_doc[:, 0] < start) | (spans_of_doc[:, 1] > end)
             values[i] += depth[holds].max(initial=0)
     return values
 
@@ -104,9 +104,9 @@ def nested(corpus: GoldCorpus, spans: SpanSet, train: TrainingFacts) -> numpy.nd
     gold, values = corpus.gold.spans, numpy.zeros(len(spans), dtype="int64")
     gold_bounds = doc_bounds(gold, len(corpus.docs))
     for i, (doc, start, end, _) in enumerate(spans.spans.tolist()):
-        own = gold[gold_bounds[doc] : gold_bounds[doc + 1]]
-        touches = (own[:, START] < end) & (own[:, END] > start)
-        values[i] = (touches & ((own[:, START] != start) | (own[:, END] != end))).any()
+        others = gold[gold_bounds[doc] : gold_bounds[doc + 1]]
+        touches = (others[:, START] < end) & (others[:, END] > start)
+        values[i] = (touches & ((others[:, START] != start) | (others[:, END] != end))).any()
     return values
 
 

@@ -56,11 +56,11 @@ class LengthBucket(NamedTuple):
     counts: Counts
 
 
-Edges = Mapping[str, Split]  # own buckets by key of the attribute
+Edges = Mapping[str, Split]  # custom buckets by key of the attribute
 
 
 def read_edges(texts: Iterable[str]) -> Dict[str, Split]:
-    """Own buckets, from texts such as "length=1-4,5-9,10-": all values, each in one bucket."""
+    """Custom buckets, from texts such as "length=1-4,5-9,10-": all values, each in one bucket."""
     found: Dict[str, Split] = {}
     named = {name: a for a in ATTRIBUTES for name in (a.key, a.key.removeprefix("entity_"))}
     named = {name: a for name, a in named.items() if not a.categorical}
@@ -68,7 +68,7 @@ def read_edges(texts: Iterable[str]) -> Dict[str, Split]:
         name, _, intervals = text.partition("=")
         parts = intervals.split(",")
         bounds = [re.fullmatch(r"(\d*\.?\d*)-(\d*\.?\d*)|(\d+)", part) for part in parts]
-        split = own_split(named[name], bounds) if name in named and all(bounds) else None
+        split = custom_split(named[name], bounds) if name in named and all(bounds) else None
         if split is None:
             known = ", ".join(sorted(named, key=len)[: len(named) // 2 + 1])
             raise UserError(Errors.S162.format(text=text, names=known))
@@ -76,7 +76,7 @@ def read_edges(texts: Iterable[str]) -> Dict[str, Split]:
     return found
 
 
-def own_split(attribute: Attribute, found: Sequence[Optional[re.Match[str]]]) -> Optional[Split]:
+def custom_split(attribute: Attribute, found: Sequence[Optional[re.Match[str]]]) -> Optional[Split]:
     """Buckets by their lowest and highest values; None where values are left out or in two of them."""
     lows = [float(m[1] or m[3] or 0) for m in found if m]
     highs = [float(m[2] or m[3] or numpy.inf) for m in found if m]
@@ -97,7 +97,7 @@ def make_split(
     edges: Optional[Edges] = None,
 ) -> Split:
     """The intervals of the paper, or the quartiles of the gold values where there are none or where
-    `quartiles` is set, or own ones."""
+    `quartiles` is set, or custom ones."""
     if edges and attribute.key in edges:
         return edges[attribute.key]
     if attribute.key == VOCABULARY and corpus.embedded is None:  # no vectors to be out of
@@ -167,11 +167,11 @@ def length_buckets(
             result[unit][kind] = [
                 LengthBucket(
                     interval_text(bounds, i, integer=True),
-                    int(own.sum()),
-                    Counts(*counts[own].sum(axis=0).tolist()),
+                    int(inside.sum()),
+                    Counts(*counts[inside].sum(axis=0).tolist()),
                 )
-                for i, own in chosen
-                if own.any()
+                for i, inside in chosen
+                if inside.any()
             ]
     return result
 

@@ -42,8 +42,10 @@ def draw_blocks(text: str, marks: Sequence[SpanMark], classes: Mapping[str, str]
     classes: The style class of each label.
     """
     turned = any(BIDI.get(unicodedata.bidirectional(char)) == "rtl" for char in set(text))
-    for start, end, own in cut_blocks(text, marks):
-        moved = [mark._replace(start=mark.start - start, end=mark.end - start) for mark in own]
+    for start, end, open_marks in cut_blocks(text, marks):
+        moved = [
+            mark._replace(start=mark.start - start, end=mark.end - start) for mark in open_marks
+        ]
         yield draw_block(text[start:end], moved, classes, turned=turned)
 
 
@@ -56,20 +58,20 @@ def direction(text: str) -> str:
 
 def cut_blocks(text: str, marks: Sequence[SpanMark]) -> Iterator[Tuple[int, int, List[SpanMark]]]:
     """Stretches of the text with their marks. displaCy compares every piece of its input with every
-    span, which takes too long for a long document. A mark that goes on behind a stretch is marked in
+    span, which takes too long for a long document. A mark that continues after a stretch is marked in
     both."""
-    own: List[SpanMark] = []
+    open_marks: List[SpanMark] = []
     n_seen = 0
     for start, end in pairwise(cut_places(text, marks)):
         while n_seen < len(marks) and marks[n_seen].start < end:
-            own.append(marks[n_seen])
+            open_marks.append(marks[n_seen])
             n_seen += 1
         yield (
             start,
             end,
-            [m._replace(start=max(m.start, start), end=min(m.end, end)) for m in own],
+            [m._replace(start=max(m.start, start), end=min(m.end, end)) for m in open_marks],
         )
-        own = [mark for mark in own if mark.end > end]
+        open_marks = [mark for mark in open_marks if mark.end > end]
 
 
 def cut_places(text: str, marks: Sequence[SpanMark]) -> List[int]:
@@ -111,8 +113,8 @@ def draw_block(
     spans, colours = [], {}
     for mark, end in zip(marks, ends, strict=True):
         label = escape(caption(mark))  # displaCy does not escape labels
-        own = f" {classes[mark.label]}" if mark.status == PLAIN else ""
-        colours[label] = mark.status + own
+        colour = f" {classes[mark.label]}" if mark.status == PLAIN else ""
+        colours[label] = mark.status + colour
         spans.append({"start_token": at[mark.start], "end_token": at[end], "label": label})
     markup = displacy.render(
         {"text": text, "tokens": tokens, "spans": spans},

@@ -20,7 +20,7 @@ from typing import (
 from spacy.tokens import Doc
 
 from ..corpus.docs import DOC_ID, judged_spans, scored_spans
-from ..corpus.pairs import DocPair, choose_compared
+from ..corpus.pairs import DocPair, choose_output
 from ..relations import keyed_relations
 from ..span_scores import SpanKey
 from .scores import Counts
@@ -63,8 +63,8 @@ class MarkedDoc(NamedTuple):
     @property
     def has_errors(self) -> bool:
         """Something was missed, or found where gold has nothing."""
-        counts = [count_marks(own) for own in (self.marks, self.relations)]
-        return any(own.fn or own.fp for own in counts)
+        counts = [count_marks(marks) for marks in (self.marks, self.relations)]
+        return any(count.fn or count.fp for count in counts)
 
 
 def mark_docs(
@@ -73,7 +73,7 @@ def mark_docs(
     """Compare each pair. Output "auto": what gold has; without gold, and if it has both, the span group
     if any prediction has it, else ents."""
     golds = [gold for _, gold in pairs if gold is not None]
-    output = choose_compared(output, [[pred for pred, _ in pairs]], golds, spans_key=spans_key)
+    output = choose_output(output, golds, [[pred for pred, _ in pairs]], spans_key=spans_key)
     marked = []
     for number, (pred, gold) in enumerate(pairs, start=1):
         found = scored_spans(pred, output=output, spans_key=spans_key) or {}

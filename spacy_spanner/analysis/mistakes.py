@@ -67,13 +67,16 @@ def prediction_kinds(system: System) -> numpy.ndarray:
 
 def overlaps_any(rows: numpy.ndarray, others: numpy.ndarray, n_docs: int) -> numpy.ndarray:
     """Which spans share characters with any of the others; both sorted by document.  (N,) bool"""
-    own, bounds = doc_bounds(rows, n_docs), doc_bounds(others, n_docs)
+    row_bounds, bounds = doc_bounds(rows, n_docs), doc_bounds(others, n_docs)
     result = numpy.zeros(len(rows), dtype=bool)
     for doc in range(n_docs):
-        part, rest = rows[own[doc] : own[doc + 1]], others[bounds[doc] : bounds[doc + 1]]
+        part, rest = (
+            rows[row_bounds[doc] : row_bounds[doc + 1]],
+            others[bounds[doc] : bounds[doc + 1]],
+        )
         meets = part[:, START, None] < rest[:, END]  # (n, m)
         meets &= rest[:, START] < part[:, END, None]
-        result[own[doc] : own[doc + 1]] = meets.any(axis=1)
+        result[row_bounds[doc] : row_bounds[doc + 1]] = meets.any(axis=1)
     return result
 
 

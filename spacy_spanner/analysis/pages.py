@@ -69,10 +69,10 @@ def documents_pages(
         "hues": [round(210 + i * 137.508) % 360 for i in range(len(labels))],
         "classes": classes,
         "rows": label_rows(marks),
-        "links": [f"./{quote(own)}" for own in names],
+        "links": [f"./{quote(link)}" for link in names],
     }
-    for number, (own, articles) in enumerate(zip(names, pages, strict=True)):
-        yield own, page.render(context, number=number, articles=articles)
+    for number, (file_name, articles) in enumerate(zip(names, pages, strict=True)):
+        yield file_name, page.render(context, number=number, articles=articles)
 
 
 def page_name(name: str, number: int) -> str:
@@ -88,28 +88,26 @@ def label_rows(marks: Sequence[SpanMark]) -> List[Dict[str, Any]]:
         by_label.setdefault(mark.label, []).append(mark)
     order = sorted(by_label.items(), key=lambda item: (-len(item[1]), item[0]))
     return [
-        {"label": label, "n_spans": len(own), **as_dict(count_marks(own))} for label, own in order
+        {"label": label, "n_spans": len(found), **as_dict(count_marks(found))}
+        for label, found in order
     ]
 
 
 def report_page(report: Report, *, gold: str, notice: str = "") -> str:
     """A self-contained page of a report. The other systems are baselines of the first."""
     parts = report["systems"]
-    return (
-        environment()
-        .get_template("report.html")
-        .render(
-            title=" against ".join(part["name"] for part in parts),
-            note=f"{gold} · strict matching of offsets and labels",
-            notice=notice,
-            corpus=report["corpus"],
-            comparisons=report["comparisons"],
-            parts=list(zip(VARIABLES, parts)),  # with the style classes of the systems
-            n_columns=max(4, *(len(own["buckets"]) for own in parts[0]["buckets"].values())),
-            plots=report_plots(parts),
-            full=full_colour(report),
-            few=FEW,
-        )
+    page = environment().get_template("report.html")
+    return page.render(
+        title=" against ".join(part["name"] for part in parts),
+        note=f"{gold} · strict matching of offsets and labels",
+        notice=notice,
+        corpus=report["corpus"],
+        comparisons=report["comparisons"],
+        parts=list(zip(VARIABLES, parts)),  # with the style classes of the systems
+        n_columns=max(4, *(len(split["buckets"]) for split in parts[0]["buckets"].values())),
+        plots=report_plots(parts),
+        full=full_colour(report),
+        few=FEW,
     )
 
 
@@ -117,9 +115,9 @@ def full_colour(report: Report) -> float:
     """The difference that gets the full colour. The largest tenth does not count, or a few extreme
     differences would make the others pale."""
     known: List[float] = []
-    for own in report["comparisons"]:
-        known += [value for values in own["buckets"].values() for value in values if value]
-        known += own["labels"].values()
+    for comparison in report["comparisons"]:
+        known += [value for values in comparison["buckets"].values() for value in values if value]
+        known += comparison["labels"].values()
     sizes = sorted(map(abs, known))
     return max([MIN_FULL, *sizes[: len(sizes) * 9 // 10]])
 

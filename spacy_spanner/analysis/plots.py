@@ -85,7 +85,7 @@ def draw_panels(name: str, panels: Sequence[Panel], *, n_columns: int) -> str:
         grid = figure.subplots(n_rows, n_columns, sharey=True, squeeze=False).ravel()
         for axes, (title, systems) in zip(grid, panels):
             axes.set_title(title, loc="left")
-            draw_bars(axes, [[100 * bucket["f"] for bucket in own] for own in systems])
+            draw_bars(axes, [[100 * bucket["f"] for bucket in buckets] for buckets in systems])
             ticks = [tick(bucket) for bucket in systems[0]]
             axes.set_xticks(range(len(ticks)), ticks, fontsize=8 if len(ticks) <= 4 else 6)
         for axes in grid[len(panels) :]:
@@ -117,13 +117,13 @@ def draw_bars(axes: Axes, values: List[List[float]]) -> None:
 def fill_lengths(parts: Sequence[SystemReport], figure: Figure) -> None:
     """Recall by length of entity in tokens; the longest are drawn as one."""
     axes = figure.subplots()
-    known = sorted({min(own["length"], LONGEST) for part in parts for own in part["lengths"]})
+    known = sorted({min(row["length"], LONGEST) for part in parts for row in part["lengths"]})
     counts: Dict[int, int] = {}
     for i, part in enumerate(parts):
         found, gold = dict.fromkeys(known, 0), dict.fromkeys(known, 0)
-        for own in part["lengths"]:
-            found[min(own["length"], LONGEST)] += own["hits"]
-            gold[min(own["length"], LONGEST)] += own["hits"] + own["misses"]
+        for row in part["lengths"]:
+            found[min(row["length"], LONGEST)] += row["hits"]
+            gold[min(row["length"], LONGEST)] += row["hits"] + row["misses"]
         drawn = [length for length in known if gold[length]]
         recalls = [100 * found[length] / gold[length] for length in drawn]
         axes.plot(drawn, recalls, "o-", color=COLOURS[i], markersize=5)
@@ -143,9 +143,9 @@ def fill_calibration(parts: Sequence[SystemReport], figure: Figure) -> None:
         if part["calibration"] is None:
             continue
         bins = part["calibration"]["bins"]
-        confidence = [own["confidence"] for own in bins]
-        accuracy = [own["accuracy"] for own in bins]
-        sizes = numpy.array([own["size"] for own in bins])
+        confidence = [group["confidence"] for group in bins]
+        accuracy = [group["accuracy"] for group in bins]
+        sizes = numpy.array([group["size"] for group in bins])
         axes.plot(confidence, accuracy, "-", color=COLOURS[i], linewidth=1.5)
         axes.scatter(confidence, accuracy, 14 + 180 * sizes / sizes.sum(), color=COLOURS[i])
     axes.set_xlim(0, 1.02)

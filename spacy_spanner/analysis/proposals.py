@@ -81,28 +81,29 @@ def locate(docs: Sequence[Doc], tables: Sequence[numpy.ndarray], gold: numpy.nda
 
 
 def describe_proposals(
-    own: Optional[Proposals], gold: numpy.ndarray, pred: numpy.ndarray
+    proposals: Optional[Proposals], gold: numpy.ndarray, pred: numpy.ndarray
 ) -> Optional[Dict[str, Any]]:
     """The part of the report; None for a system without proposals.
 
     gold, pred: Document, start and end in characters, label.  (G, 4), (P, 4)
     """
-    if own is None:
+    if proposals is None:
         return None
     chosen, labelled = (
-        numpy.column_stack([own.doc, own.chars[:, columns]]) for columns in ([0, 1], [2, 3])
+        numpy.column_stack([proposals.doc, proposals.chars[:, columns]])
+        for columns in ([0, 1], [2, 3])
     )
     spans = numpy.unique(gold[:, :3], axis=0)
     covered = {
         name: float(rows_in(spans, table).mean()) if len(spans) else 0.0
         for name, table in (("chosen", chosen), ("labelled", labelled))
     }
-    moves = numpy.abs(own.tokens[:, 2:] - own.tokens[:, :2])  # (K, 2)
+    moves = numpy.abs(proposals.tokens[:, 2:] - proposals.tokens[:, :2])  # (K, 2)
     reported = rows_in(labelled, pred[:, :3])
-    distances = gold_distances(own, gold[:, 0])  # (N, 4)
+    distances = gold_distances(proposals, gold[:, 0])  # (N, 4)
     return {
-        "count": len(own.doc),
-        "per_gold": len(own.doc) / max(len(gold), 1),
+        "count": len(proposals.doc),
+        "per_gold": len(proposals.doc) / max(len(gold), 1),
         "covered": covered,
         "moves": shares(moves[reported], shared_weights(labelled[reported])),
         "distance": {
@@ -137,13 +138,13 @@ def shares(
     return found
 
 
-def gold_distances(own: Proposals, gold_docs: numpy.ndarray) -> numpy.ndarray:
+def gold_distances(proposals: Proposals, gold_docs: numpy.ndarray) -> numpy.ndarray:
     """How far the boundaries of proposals that are near a gold span are from it: as chosen, as
     labelled. Of several, the span with the largest IoU counts.  (N, 4)"""
     found = [numpy.zeros((0, 4), "int64")]
-    for doc in numpy.unique(own.doc):
-        gold = own.gold[gold_docs == doc]  # (G, 2)
-        table = own.tokens[own.doc == doc]  # (K, 4)
+    for doc in numpy.unique(proposals.doc):
+        gold = proposals.gold[gold_docs == doc]  # (G, 2)
+        table = proposals.tokens[proposals.doc == doc]  # (K, 4)
         if not len(gold):
             continue
         first = numpy.maximum(table[:, :1], gold[:, 0])  # (K, G)

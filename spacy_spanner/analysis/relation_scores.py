@@ -16,7 +16,7 @@ RIGHT, WRONG = "both right", "not both right"
 
 def relation_labels(systems: Sequence[System]) -> List[str]:
     """The labels of relations in gold and in any system, the most frequent gold label first."""
-    sizes: Dict[str, int] = {case.label: 0 for own in systems for case in own.relations}
+    sizes: Dict[str, int] = {case.label: 0 for system in systems for case in system.relations}
     for case in systems[0].relations:
         sizes[case.label] += case.outcome != FP
     return sorted(sizes, key=lambda label: (-sizes[label], label))
@@ -35,9 +35,9 @@ def relation_tables(system: System, labels: Sequence[str]) -> Dict[str, Dict[str
         "entities": ([RIGHT, WRONG], [RIGHT if case.ends_right else WRONG for case in cases]),
     }
     tables = {}
-    for key, (names, own) in groups.items():
+    for key, (names, group_names) in groups.items():
         counts = {name: [0, 0, 0] for name in names}
-        for name, case in zip(own, cases, strict=True):
+        for name, case in zip(group_names, cases, strict=True):
             counts[name][case.outcome] += 1
         tables[key] = {name: Counts(*row) for name, row in counts.items()}
     return tables

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Union
 
 import numpy
 
 from .attributes import ATTRIBUTES, TrainingFacts, corpus_oov_density
-from .buckets import Edges, Split, bucket_counts, length_buckets, make_split
+from .buckets import (
+    BucketCounts,
+    Edges,
+    LengthBucket,
+    Split,
+    bucket_counts,
+    length_buckets,
+    make_split,
+)
 from .mistakes import confident_errors, confusion, error_counts
 from .proposals import describe_proposals
 from .relation_scores import relation_labels, relation_tables
@@ -42,7 +50,7 @@ def make_report(
         that with the first of them.
     train: Needed for label consistency and everything about vocabulary.
     quartiles: Cut attributes at quartiles instead of at the papers' intervals.
-    edges: Own buckets of some attributes (`read_edges`).
+    edges: Custom buckets of some attributes (`read_edges`).
     resamples: Draws of the paired bootstrap.
     n_errors: How many of the most confident errors to list.
     """
@@ -61,21 +69,21 @@ def make_report(
         }
         for system in systems
     ]
-    report: Report = {
-        "corpus": describe_corpus(corpus, train),
-        "systems": parts,
-        "comparisons": [],
-    }
+    comparisons = []
     for system, part in zip(systems[1:], parts[1:], strict=True):
         difference = paired_bootstrap(systems[0], system, resamples=resamples)._asdict()
-        own = {"name": system.name, **compare_parts(parts[0], part), "f_score": difference}
-        own["relations"] = None
+        comparison = {"name": system.name, **compare_parts(parts[0], part), "f_score": difference}
+        comparison["relations"] = None
         if part["relations"] is not None:
             counts = numpy.stack([systems[0].relation_counts, system.relation_counts])
-            own["relations"] = bootstrap_counts(counts, resamples=resamples, seed=0)._asdict()
-        report["comparisons"].append(own)
-    report["comparison"] = next(iter(report["comparisons"]), None)
-    return report
+            comparison["relations"] = bootstrap_counts(counts, resamples=resamples)._asdict()
+        comparisons.append(comparison)
+    return {
+        "corpus": describe_corpus(corpus, train),
+        "systems": parts,
+        "comparisons": comparisons,
+        "comparison": next(iter(comparisons), None),
+    }
 
 
 def describe_corpus(corpus: GoldCorpus, train: Optional[TrainingFacts]) -> Dict[str, Any]:
@@ -101,14 +109,18 @@ def describe_system(
         "macro_f": macro_f(labels),
         "labels": {name: as_dict(counts) for name, counts in labels.items()},
         "buckets": {
-            split.attribute.key: describe_buckets(system, split, train) for split in splits
+            split.attribute.key: {
+                "title": split.attribute.title,
+                "buckets": [as_row(bucket) for bucket in bucket_counts(system, split, train)],
+            }
+            for split in splits
         },
         "lengths": [{"length": n, **as_dict(counts)} for n, counts in by_length(system)],
         "errors": describe_errors(system),
         "confusion": describe_confusion(system, list(labels)),
         "calibration": None
         if curve is None
-        else {**curve._asdict(), "bins": [own._asdict() for own in curve.bins]},
+        else {**curve._asdict(), "bins": [group._asdict() for group in curve.bins]},
         "confident_errors": confident_errors(system, limit=n_errors),
         "proposals": describe_proposals(
             system.proposals, system.corpus.gold.spans, system.pred.spans
@@ -116,27 +128,10 @@ def describe_system(
     }
 
 
-def describe_buckets(system: System, split: Split, train: TrainingFacts) -> Dict[str, Any]:
-    """The scores of the buckets of one attribute."""
-    buckets = bucket_counts(system, split, train)
-    return {
-        "title": split.attribute.title,
-        "buckets": [
-            {"name": own.name, "interval": own.interval, **as_dict(own.counts)} for own in buckets
-        ],
-    }
-
-
 def describe_lengths(system: System, *, quartiles: bool) -> Dict[str, Any]:
     """Scores by length of document: unit ("tokens", "sentences"), then "spans" or "relations"."""
     return {
-        unit: {
-            kind: [
-                {"interval": own.interval, "documents": own.documents, **as_dict(own.counts)}
-                for own in buckets
-            ]
-            for kind, buckets in kinds.items()
-        }
+        unit: {kind: [as_row(bucket) for bucket in buckets] for kind, buckets in kinds.items()}
         for unit, kinds in length_buckets(system, quartiles=quartiles).items()
     }
 
@@ -178,7 +173,8 @@ def compare_parts(first: Dict[str, Any], second: Dict[str, Any]) -> Dict[str, An
             for key in ("boundary_rate", "type_rate")
         },
         "labels": {
-            name: own["f"] - second["labels"][name]["f"] for name, own in first["labels"].items()
+            name: scores["f"] - second["labels"][name]["f"]
+            for name, scores in first["labels"].items()
         },
         "document_length": {
             unit: {
@@ -195,9 +191,16 @@ def bucket_differences(
 ) -> List[Optional[float]]:
     """Differences of F in the same buckets; None where neither system has anything."""
     return [
-        a["f"] - b["f"] if any(own[key] for own in (a, b) for key in COUNT_KEYS) else None
+        a["f"] - b["f"] if any(side[key] for side in (a, b) for key in COUNT_KEYS) else None
         for a, b in zip(first, second, strict=True)
     ]
+
+
+def as_row(bucket: Union[BucketCounts, LengthBucket]) -> Dict[str, Any]:
+    """A bucket, with its counts and scores among its values."""
+    values = bucket._asdict()
+    counts = as_dict(values.pop("counts"))
+    return {**values, **counts}
 
 
 def as_dict(counts: Counts) -> Dict[str, Any]:

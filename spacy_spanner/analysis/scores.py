@@ -63,7 +63,7 @@ def by_label(system: System) -> Dict[str, Counts]:
 
 def macro_f(counts: Dict[str, Counts]) -> float:
     """The mean F of the labels that gold has."""
-    values = [own.f_score for own in counts.values() if own.tp + own.fn]
+    values = [count.f_score for count in counts.values() if count.tp + count.fn]
     return sum(values) / max(len(values), 1)
 
 
@@ -74,7 +74,7 @@ def by_length(system: System) -> List[Tuple[int, Counts]]:
     )
     longest = max(gold.max(initial=0), pred.max(initial=0))
     counts = counts_by(gold, pred, system, int(longest) + 1)
-    return [(length, own) for length, own in enumerate(counts) if any(own)]
+    return [(length, count) for length, count in enumerate(counts) if any(count)]
 
 
 def by_document(system: System) -> numpy.ndarray:
@@ -113,12 +113,12 @@ class Calibration(NamedTuple):
     accuracy: float
 
 
-def system_calibration(system: System, *, n_bins: int = N_BINS) -> Optional[Calibration]:
+def system_calibration(system: System) -> Optional[Calibration]:
     """The calibration of a system's confidences; None where it gives none."""
     known = ~numpy.isnan(system.pred.scores)
     if not known.any():
         return None
-    return calibration(system.pred.scores[known], system.correct[known], n_bins=n_bins)
+    return calibration(system.pred.scores[known], system.correct[known])
 
 
 def calibration(
@@ -135,7 +135,9 @@ def calibration(
     error = float(numpy.abs(confidence - accuracy).sum() / total)
     used = sizes > 0
     means = [confidence[used] / sizes[used], accuracy[used] / sizes[used]]
-    columns = [own.tolist() for own in (edges[:-1][used], edges[1:][used], sizes[used], *means)]
+    columns = [
+        column.tolist() for column in (edges[:-1][used], edges[1:][used], sizes[used], *means)
+    ]
     bins = [ConfidenceBin(*row) for row in zip(*columns, strict=True)]
     return Calibration(
         bins, error, len(scores), float(scores.sum() / total), float(correct.sum() / total)
@@ -152,19 +154,17 @@ class Difference(NamedTuple):
     resamples: int
 
 
-def paired_bootstrap(
-    first: System, second: System, *, resamples: int = 1000, seed: int = 0
-) -> Difference:
+def paired_bootstrap(first: System, second: System, *, resamples: int = 1000) -> Difference:
     """Draw as many documents as there are, with replacement, and score both systems on each draw.
 
     The p-value (two-sided) is the share of draws whose difference is at least as far from the
     observed one as that is from zero; the observed difference counts as one draw.
     """
     counts = numpy.stack([by_document(first), by_document(second)])  # (2, D, 3)
-    return bootstrap_counts(counts, resamples=resamples, seed=seed)
+    return bootstrap_counts(counts, resamples=resamples)
 
 
-def bootstrap_counts(counts: numpy.ndarray, *, resamples: int, seed: int) -> Difference:
+def bootstrap_counts(counts: numpy.ndarray, *, resamples: int, seed: int = 0) -> Difference:
     """counts: (2, D, 3) of two systems for each document."""
     n_docs = counts.shape[1]
     observed = float(f_differences(counts.sum(axis=1, keepdims=True))[0])

@@ -17,7 +17,7 @@ import spacy
 from spacy.tokens import Doc
 
 from ..corpus.docs import judged_spans, scored_spans
-from ..corpus.pairs import SUFFIX, choose_compared, load_pairs
+from ..corpus.pairs import SUFFIX, choose_output, load_pairs
 from ..corpus.record import CorpusError
 from ..errors import Errors, Warnings
 from ..relations import get_relations, keyed_relations, symmetric_labels
@@ -108,7 +108,7 @@ def load_systems(
     """Systems over the same gold file, and whether "spans" or "ents" are compared.
 
     sources: Pipelines or .spacy files of predictions.
-    output: "spans", "ents" or "auto": what gold and all systems have (`choose_compared`).
+    output: "spans", "ents" or "auto": what gold and all systems have (`choose_output`).
     limit: Read so many documents at the most; 0 for all.
     """
     pipelines = [None if source.endswith(SUFFIX) else spacy.load(source) for source in sources]
@@ -117,15 +117,15 @@ def load_systems(
         for nlp, source in zip(pipelines, sources, strict=True)
     ]
     loaded = [pairs for pairs, _ in read]
-    golds = [own for _, own in loaded[0] if own is not None]
+    golds = [gold_doc for _, gold_doc in loaded[0] if gold_doc is not None]
     preds = [[pred for pred, _ in pairs] for pairs in loaded]
     if not golds:
         raise CorpusError(Errors.S028.format(path=gold))
-    output = choose_compared(output, preds, golds, spans_key=spans_key)
-    if not any(scored_spans(own, output=output, spans_key=spans_key) for own in golds):
+    output = choose_output(output, golds, preds, spans_key=spans_key)
+    if not any(scored_spans(gold_doc, output=output, spans_key=spans_key) for gold_doc in golds):
         if output == "ents":
             raise CorpusError(Errors.S027.format(path=gold, docs=len(golds), hint=""))
-        keys = ", ".join(sorted({key for own in golds for key in own.spans})) or "none"
+        keys = ", ".join(sorted({key for gold_doc in golds for key in gold_doc.spans})) or "none"
         hint = ", or compare `doc.ents` with --output ents"
         raise CorpusError(
             Errors.S023.format(path=gold, key=spans_key, docs=len(golds), keys=keys, hint=hint)
@@ -135,10 +135,10 @@ def load_systems(
         if not any(doc.ents if output == "ents" else spans_key in doc.spans for doc in docs):
             source = "doc.ents" if output == "ents" else f"doc.spans['{spans_key}']"
             warnings.warn(Warnings.SW07.format(name=name, source=source), stacklevel=2)
-    more = any(own for _, own in read)
+    more = any(has_more for _, has_more in read)
     proposals = [
-        None if nlp is None else find_proposals(nlp, own, output=output, spans_key=spans_key)
-        for nlp, own in zip(pipelines, preds, strict=True)
+        None if nlp is None else find_proposals(nlp, docs, output=output, spans_key=spans_key)
+        for nlp, docs in zip(pipelines, preds, strict=True)
     ]
     systems = read_systems(
         names,
@@ -157,7 +157,7 @@ def short_names(sources: Sequence[str]) -> List[str]:
     """Sources by as few of the last parts of their paths as distinguish them."""
     parts = [[part for part in Path(source).parts if part != "model-best"] for source in sources]
     for size in range(1, max(map(len, parts)) + 1):
-        names = ["/".join(own[-size:]).removesuffix(SUFFIX) for own in parts]
+        names = ["/".join(path[-size:]).removesuffix(SUFFIX) for path in parts]
         if len(set(names)) == len(names):
             return names
     return list(sources)
@@ -191,15 +191,17 @@ def read_systems(
     found = [
         [
             judged_spans(scored_spans(doc, output=output, spans_key=spans_key), gold, output=output)
-            for doc, gold in zip(own, docs, strict=True)
+            for doc, gold in zip(system_docs, docs, strict=True)
         ]
-        for own in used
+        for system_docs in used
     ]
-    pred_sets = [span_set(docs, own, ids) for own in found]
+    pred_sets = [span_set(docs, spans, ids) for spans in found]
     corpus = GoldCorpus(docs, list(ids), gold_set, words_with_vectors(docs, used), more)
     located = [
-        None if own is None else locate(read, [own[i] for i in use], tokens_of(gold_set, read))
-        for own, read in zip(proposals or [None] * len(names), used, strict=True)
+        None
+        if tables is None
+        else locate(read, [tables[i] for i in use], tokens_of(gold_set, read))
+        for tables, read in zip(proposals or [None] * len(names), used, strict=True)
     ]
     return [
         System(
@@ -208,10 +210,10 @@ def read_systems(
             pred,
             found=rows_in(gold_set.spans, pred.spans),
             correct=rows_in(pred.spans, gold_set.spans),
-            relations=compare_relations(own, docs, pred_spans, gold_spans, symmetric),
+            relations=compare_relations(system_docs, docs, pred_spans, gold_spans, symmetric),
             proposals=chosen,
         )
-        for name, pred, own, pred_spans, chosen in zip(
+        for name, pred, system_docs, pred_spans, chosen in zip(
             names, pred_sets, used, found, located, strict=True
         )
     ]
@@ -241,10 +243,10 @@ def span_set(
     rows: List[Tuple[int, int, int, int]] = []
     scores: List[float] = []
     tokens = [numpy.zeros((0, 2), "int64")]
-    for number, (doc, own) in enumerate(zip(docs, spans, strict=True)):
+    for number, (doc, spans_of_doc) in enumerate(zip(docs, spans, strict=True)):
         found = sorted(
             (start, end, ids.setdefault(label, len(ids)), numpy.nan if score is None else score)
-            for (start, end, label), score in (own or {}).items()
+            for (start, end, label), score in (spans_of_doc or {}).items()
         )
         rows += [(number, start, end, label) for start, end, label, _ in found]
         scores += [score for *_, score in found]

@@ -15,30 +15,30 @@ from .marks import SpanMark, caption
 WORD_SIZE, LABEL_SIZE = 16, 11  # of letters, in pixels
 BLANK, PADDING = 6, 8  # pixels between words, and around the label of an entity
 NARROW, BROAD = set("fijlrtI.,;:'|!()[]- "), set("mwMW@%—…")
-LEFT_OUT = "…"  # the text goes on
-Place = Tuple[float, float]  # left end and width
+LEFT_OUT = "…"  # the text continues
+Extent = Tuple[float, float]  # left end and width
 
 
 class WordLine(NamedTuple):
     """Words at their places."""
 
     words: List[str]  # as read
-    places: Dict[int, Place]  # of each word, from left to right
+    places: Dict[int, Extent]  # of each word, from left to right
     entities: List[List[int]]  # the words of each entity
     width: float
 
-    def stretches(self, entity: int) -> List[Place]:
+    def stretches(self, entity: int) -> List[Extent]:
         """The places of neighbouring words of an entity; several if text of the other direction tears
         them apart."""
-        own = set(self.entities[entity])
-        found: List[Place] = []
+        members = set(self.entities[entity])
+        found: List[Extent] = []
         previous = False
         for i, (left, width) in self.places.items():
-            if i in own and previous:
+            if i in members and previous:
                 found[-1] = (found[-1][0], left + width - found[-1][0])
-            elif i in own:
+            elif i in members:
                 found.append((left, width))
-            previous = i in own
+            previous = i in members
         return found
 
 
@@ -53,10 +53,10 @@ def lay_words(text: str, begin: int, end: int, entities: Sequence[SpanMark]) -> 
         words[-1] += f" {LEFT_OUT}"
     widths = [text_width(word, WORD_SIZE) for word in words]
     for n in sorted(range(len(entities)), key=lambda n: len(members[n])):
-        own, label = members[n], text_width(caption(entities[n]), LABEL_SIZE)
-        lacking = label + PADDING - sum(widths[i] for i in own)
-        for i in own:
-            widths[i] += max(lacking, 0) / len(own)
+        numbers, label = members[n], text_width(caption(entities[n]), LABEL_SIZE)
+        lacking = label + PADDING - sum(widths[i] for i in numbers)
+        for i in numbers:
+            widths[i] += max(lacking, 0) / len(numbers)
     order = visual_order(words, turned=direction(text) == "rtl")
     places, left = {}, 0.0
     for i, following in zip(order, [*order[1:], order[-1]], strict=True):
@@ -79,8 +79,10 @@ def cut_pieces(
 
 def piece_numbers(pieces: Sequence[Tuple[int, int]], mark: SpanMark) -> List[int]:
     """The pieces of an entity; of one that is only white space, the next or last piece."""
-    own = [i for i, (a, b) in enumerate(pieces) if a < mark.end and b > mark.start]
-    return own or [next((i for i, (_, b) in enumerate(pieces) if b > mark.start), len(pieces) - 1)]
+    touched = [i for i, (a, b) in enumerate(pieces) if a < mark.end and b > mark.start]
+    return touched or [
+        next((i for i, (_, b) in enumerate(pieces) if b > mark.start), len(pieces) - 1)
+    ]
 
 
 def blank_between(pieces: Sequence[Tuple[int, int]], one: int, other: int) -> bool:

@@ -26,22 +26,15 @@ HELP = (
 )
 
 spanner = typer.Typer(name="spanner", help=HELP, no_args_is_help=True, rich_markup_mode=None)
-OVERRIDES = {
-    "allow_extra_args": True,
-    "ignore_unknown_options": True,
-}  # as `spacy train` takes them
-spanner.command("quickstart")(command(quickstart_cli))
-spanner.command("config")(command(config_cli))
-spanner.command("migrate")(command(migrate_cli))
-spanner.command("convert")(command(convert_cli))
-spanner.command("check")(command(check_cli))
-spanner.command("render")(command(render_cli))
-spanner.command("annotate")(command(annotate_cli))
-spanner.command("benchmark")(command(benchmark_cli))
-spanner.command("quantize")(command(quantize_cli))
-spanner.command("serve")(command(serve_cli))
-spanner.command("analyze")(command(analyze_cli))
-spanner.command("thresholds")(command(thresholds_cli))
-spanner.command("train", context_settings=OVERRIDES)(command(train_cli))
+COMMANDS = (  # in the order of the help
+    *(quickstart_cli, config_cli, migrate_cli, convert_cli, check_cli, render_cli, annotate_cli),
+    *(benchmark_cli, quantize_cli, serve_cli, analyze_cli, thresholds_cli, train_cli),
+)
+# `train` takes settings of the config as options, as `spacy train` does.
+OVERRIDES = {"allow_extra_args": True, "ignore_unknown_options": True}
+for function in COMMANDS:
+    settings = OVERRIDES if function is train_cli else {}
+    name = function.__name__.removesuffix("_cli")
+    spanner.command(name, context_settings=settings)(command(function))
 
 spacy_app.add_typer(spanner)

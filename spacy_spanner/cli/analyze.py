@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
 import typer
 from wasabi import msg
 
-from .options import LIMIT_HELP, SpanOutput, first_only
+from .options import LIMIT_HELP, SpanOutput, first_only, print_table
 
 if TYPE_CHECKING:
     from ..analysis.attributes import TrainingFacts
@@ -29,17 +29,15 @@ def analyze_cli(
     ),
     output: SpanOutput = typer.Option(
         SpanOutput.auto,
-        "--output",
         help="Compare spans or ents; auto: what gold has; if it has both, what all pipelines write",
     ),
     spans_key: str = typer.Option("sc", "--spans-key", "-sk", help="Span group to compare"),
     buckets: List[str] = typer.Option(
         ["paper"],
-        "--buckets",
-        help="Intervals of the papers (paper), quartiles, or own ones of an attribute, such as "
+        help="Intervals of the papers (paper), quartiles, or custom ones of an attribute, such as "
         "length=1-4,5-9,10-; several times for several attributes",
     ),
-    resamples: int = typer.Option(1000, "--resamples", min=1, help="Draws of the bootstrap test"),
+    resamples: int = typer.Option(1000, min=1, help="Draws of the bootstrap test"),
     n_errors: int = typer.Option(20, "--errors", min=0, help="Number of confident errors to list"),
     limit: int = typer.Option(0, "--limit", "-n", min=0, help=LIMIT_HELP),
     json_path: Optional[Path] = typer.Option(None, "--json", "-j", help="Write the report as JSON"),
@@ -157,14 +155,13 @@ def print_comparison(report: Report, comparison: Dict[str, Any], other: Dict[str
     titles = report["systems"][0]["buckets"]
     rows = []
     for key, values in comparison["buckets"].items():
-        names = [own["name"] for own in titles[key]["buckets"]]
+        names = [bucket["name"] for bucket in titles[key]["buckets"]]
         cells = ["-" if value is None else f"{100 * value:+.1f}" for value in values]
         shown = [f"{name} {cell}" for name, cell in zip(names, cells, strict=True)]
         rows.append((titles[key]["title"], *shown))
     most = max(map(len, rows))
     padded = [(*row, *[""] * (most - len(row))) for row in rows]
-    header = ("F by bucket", *[""] * (most - 1))
-    msg.table(padded, header=header, divider=True, aligns=("l", *"r" * (most - 1)))
+    print_table(padded, ("F by bucket", *[""] * (most - 1)))
     print_length_differences((report["systems"][0], other), comparison)
 
 
@@ -181,18 +178,16 @@ def print_system(part: Dict[str, Any]) -> None:
     )
     rows = []
     for split in part["buckets"].values():
-        for i, own in enumerate(split["buckets"]):
-            name = f"{own['name']:<5} {own['interval']}".strip()
-            rows.append((split["title"] if i == 0 else "", name, *score_cells(own)))
-    header = ("Attribute", "Bucket", *SCORES)
-    msg.table(rows, header=header, divider=True, aligns=("l", "l", *"rrrrrr"))
-    print_scores("Length", [(str(own["length"]), own) for own in part["lengths"]])
+        for i, bucket in enumerate(split["buckets"]):
+            name = f"{bucket['name']:<5} {bucket['interval']}".strip()
+            rows.append((split["title"] if i == 0 else "", name, *score_cells(bucket)))
+    print_table(rows, ("Attribute", "Bucket", *SCORES), n_texts=2)
+    print_scores("Length", [(str(row["length"]), row) for row in part["lengths"]])
     by_length = [
         (title, bucket["interval"], f"{bucket['documents']:,}", *score_cells(bucket))
         for title, bucket in length_rows(part["document_length"])
     ]
-    columns = ("Length of document", "Bucket", "Docs", *SCORES)
-    msg.table(by_length, header=columns, divider=True, aligns=("l", "l", "r", *"rrrrrr"))
+    print_table(by_length, ("Length of document", "Bucket", "Docs", *SCORES), n_texts=2)
     print_relations(part["relations"])
     print_proposals(part["proposals"])
     print_errors(part)
@@ -204,37 +199,36 @@ def print_relations(relations: Optional[Dict[str, Any]]) -> None:
         return
     groups = {"labels": "", "distance": "distance ", "entities": "entities "}
     rows = [
-        (f"{prefix}{name}", own)
+        (f"{prefix}{name}", counts)
         for key, prefix in groups.items()
-        for name, own in relations[key].items()
-        if own["hits"] + own["misses"] + own["alarms"]
+        for name, counts in relations[key].items()
+        if counts["hits"] + counts["misses"] + counts["alarms"]
     ]
     print_scores("Relations", [("all", relations["overall"]), *rows])
 
 
-def print_proposals(own: Optional[Dict[str, Any]]) -> None:
+def print_proposals(proposals: Optional[Dict[str, Any]]) -> None:
     """Print how many spans were proposed, how much of the gold they cover and how far they moved."""
-    if own is None:
+    if proposals is None:
         return
-    chosen, labelled = (100 * own["covered"][name] for name in ("chosen", "labelled"))
+    chosen, labelled = (100 * proposals["covered"][name] for name in ("chosen", "labelled"))
     msg.text(
-        f"{own['count']:,} spans were proposed, {own['per_gold']:.1f} for each gold entity; "
+        f"{proposals['count']:,} spans were proposed, {proposals['per_gold']:.1f} for each gold entity; "
         f"{chosen:.1f} % of the gold entities are among them as chosen, {labelled:.1f} % as labelled"
     )
-    if own["distance"]["chosen"] == own["distance"]["labelled"]:
+    if proposals["distance"]["chosen"] == proposals["distance"]["labelled"]:
         return  # nothing moves
     values = {
-        "moved": own["moves"],
-        "from gold, as chosen": own["distance"]["chosen"],
-        "from gold, as labelled": own["distance"]["labelled"],
+        "moved": proposals["moves"],
+        "from gold, as chosen": proposals["distance"]["chosen"],
+        "from gold, as labelled": proposals["distance"]["labelled"],
     }
     rows = [
         (f"{name}, {side}", *(f"{100 * share:.1f}" for share in shares))
         for name, sides in values.items()
         for side, shares in sides.items()
     ]
-    header = ("% of boundaries, by tokens", "0", "1", "2", "3", "4 +")
-    msg.table(rows, header=header, divider=True, aligns=("l", *"rrrrr"))
+    print_table(rows, ("% of boundaries, by tokens", "0", "1", "2", "3", "4 +"))
 
 
 def length_rows(lengths: Dict[str, Any]) -> Iterator[Tuple[str, Any]]:
@@ -253,12 +247,12 @@ def print_length_differences(
     values = length_rows(comparison["document_length"])
     rows = []
     for (title, first), (_, second), (_, value) in zip(*parts, values, strict=True):
-        scores = [score_cells(own)[-1] for own in (first, second)]
+        scores = [score_cells(bucket)[-1] for bucket in (first, second)]
         difference = "-" if value is None else f"{100 * value:+.1f}"
         rows.append((title, first["interval"], f"{first['documents']:,}", *scores, difference))
     names = [part["name"] for part in systems]
     header = ("F by length of document", "Bucket", "Docs", *names, "Difference")
-    msg.table(rows, header=header, divider=True, aligns=("l", "l", *"rrrr"))
+    print_table(rows, header, n_texts=2)
 
 
 def print_errors(part: Dict[str, Any]) -> None:
@@ -275,24 +269,23 @@ def print_errors(part: Dict[str, Any]) -> None:
             f"Mean confidence {100 * curve['confidence']:.1f} %, accuracy {100 * curve['accuracy']:.1f} %; "
             f"expected calibration error {100 * curve['error']:.1f}"
         )
-    for own in part["confident_errors"][:5]:
-        score = "" if own["score"] is None else f" {own['score']:.2f}"
-        gold = ", ".join(f"{g['text']} ({g['label']})" for g in own["gold"]) or "none"
-        gold += f" and {own['more_gold']:,} more" if own["more_gold"] else ""
+    for error in part["confident_errors"][:5]:
+        score = "" if error["score"] is None else f" {error['score']:.2f}"
+        gold = ", ".join(f"{g['text']} ({g['label']})" for g in error["gold"]) or "none"
+        gold += f" and {error['more_gold']:,} more" if error["more_gold"] else ""
         print(
-            f"  {own['before']}[{own['text']}]{own['after']}\n"
-            f"      {own['label']}{score}, {own['kind']} error; gold: {gold}"
+            f"  {error['before']}[{error['text']}]{error['after']}\n"
+            f"      {error['label']}{score}, {error['kind']} error; gold: {gold}"
         )
 
 
 def print_scores(title: str, rows: List[Any]) -> None:
     """Print a table of counts and scores."""
-    cells = [(name, *score_cells(own)) for name, own in rows]
-    msg.table(cells, header=(title, *SCORES), divider=True, aligns=("l", *"rrrrrr"))
+    print_table([(name, *score_cells(counts)) for name, counts in rows], (title, *SCORES))
 
 
-def score_cells(own: Dict[str, Any]) -> List[str]:
+def score_cells(row: Dict[str, Any]) -> List[str]:
     """The cells under `SCORES`; scores of an empty group are undefined."""
-    counts = [own[name] for name in ("hits", "misses", "alarms")]
-    scores = [f"{100 * own[name]:.1f}" for name in ("precision", "recall", "f")]
+    counts = [row[name] for name in ("hits", "misses", "alarms")]
+    scores = [f"{100 * row[name]:.1f}" for name in ("precision", "recall", "f")]
     return [f"{count:,}" for count in counts] + (scores if any(counts) else ["-"] * 3)

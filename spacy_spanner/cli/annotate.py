@@ -44,24 +44,24 @@ def annotate_cli(
     output: Path = typer.Option(..., "--output", "-o", help="Folder of the results"),
     format: OutputFormat = typer.Option(OutputFormat.jsonl, "--format", "-f"),
     input_format: InputFormat = typer.Option(
-        InputFormat.auto, "--input-format", help="By the ending of each name, or text for -"
+        InputFormat.auto, help="By the ending of each name, or text for -"
     ),
-    text_field: str = typer.Option("text", "--text-field", help="In JSONL, CSV and Parquet"),
+    text_field: str = typer.Option("text", help="In JSONL, CSV and Parquet"),
     source: List[str] = typer.Option(
         [], "--source", "-s", help="Only these: ents, or keys of span groups  [all]"
     ),
     relations: bool = typer.Option(False, "--relations", "-r", help="Write relations as well"),
     batch_words: int = typer.Option(4000, "--batch-words", "-b", min=1, help="Words of a batch"),
-    shard_size: int = typer.Option(1000, "--shard-size", min=1, help="Records in a result file"),
+    shard_size: int = typer.Option(1000, min=1, help="Records in a result file"),
     n_process: int = typer.Option(1, "--n-process", "-n", min=1, help="Processes of this machine"),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
     threads: int = typer.Option(
-        0, "--threads", min=0, help="Of torch in each worker  [1 where there are several]"
+        0, min=0, help="Of torch in each worker  [1 where there are several]"
     ),
     engine: Engine = typer.Option(Engine.local, "--engine", "-e"),
-    actors: int = typer.Option(2, "--actors", min=1, help="Workers of Ray or Spark"),
+    actors: int = typer.Option(2, min=1, help="Workers of Ray or Spark"),
     address: Optional[str] = typer.Option(
-        None, "--address", help="Ray cluster or Spark master  [one on this machine]"
+        None, help="Ray cluster or Spark master  [one on this machine]"
     ),
 ) -> None:
     """Annotate documents with a trained pipeline.

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, List, Optional
 import typer
 from wasabi import msg
 
+from .options import print_table
+
 if TYPE_CHECKING:
     from ..timing.measure import Measured
 
@@ -23,9 +25,9 @@ def benchmark_cli(
     rounds: int = typer.Option(
         3, "--rounds", "-r", min=1, help="Measured rounds, after one to warm up"
     ),
-    threads: int = typer.Option(0, "--threads", min=0, help="Threads of torch  [its default]"),
+    threads: int = typer.Option(0, min=0, help="Threads of torch  [its default]"),
     json_file: Optional[Path] = typer.Option(None, "--json", help="Write the figures here"),
-    page: Optional[Path] = typer.Option(None, "--page", help="Write an HTML page here"),
+    page: Optional[Path] = typer.Option(None, help="Write an HTML page here"),
 ) -> None:
     """Measure pipelines on the same texts, in turn.
 
@@ -70,5 +72,4 @@ def show_measured(measured: List[Measured]) -> None:
         for run in measured
         for name, part in run["components"].items()
     ]
-    names = ("Pipeline", "Component", "% of time", "Words/s")
-    msg.table(parts, header=names, divider=True, aligns=("l", "l", "r", "r"))
+    print_table(parts, ("Pipeline", "Component", "% of time", "Words/s"), n_texts=2)

@@ -10,11 +10,32 @@ from typing import TYPE_CHECKING, Any, Dict, Optional
 import typer
 from wasabi import msg
 
+from .options import print_table
+
 if TYPE_CHECKING:
     from ..corpus.stats import Settings, Stats
 
 
-class Gold(str, Enum):
+# Rows of the table of counts, and the counts of `Stats` they show.
+COUNTS = {
+    "Documents": "docs",
+    "  not annotated": "docs_unannotated",
+    "Tokens": "tokens",
+    "  longest document": "longest_doc",
+    "Spans": "spans",
+    "  nested": "nested",
+    "  deepest nesting": "max_depth",
+    "  crossing": "crossing",
+    "  without tokens": "empty",
+    "  duplicates": "duplicates",
+    "  two labels": "two_labels",
+    "  white space at an edge": "blank_edges",
+    "  punctuation at an edge": "punct_edges",
+}
+RELATION_COUNTS = {"Relations": "relations", "  documents annotated": "docs_linked"}
+
+
+class GoldSource(str, Enum):
     spans = "spans"
     ents = "ents"
 
@@ -26,16 +47,14 @@ def check_cli(
         None, "--config", "-c", help="Training config to take the settings from", exists=True
     ),
     spans_key: Optional[str] = typer.Option(None, "--spans-key", "-sk", help="Span group  [sc]"),
-    output: Optional[Gold] = typer.Option(None, "--output", help="Which annotation  [spans]"),
-    max_width: Optional[int] = typer.Option(
-        None, "--max-width", min=1, help="Widest span, in tokens"
-    ),
-    window: Optional[int] = typer.Option(None, "--window", min=1, help="Tokens of a row  [256]"),
+    output: Optional[GoldSource] = typer.Option(None, help="Which annotation  [spans]"),
+    max_width: Optional[int] = typer.Option(None, min=1, help="Widest span, in tokens"),
+    window: Optional[int] = typer.Option(None, min=1, help="Tokens of a row  [256]"),
     overlap: Optional[int] = typer.Option(
-        None, "--overlap", min=0, help="Tokens that rows of a long text share  [64]"
+        None, min=0, help="Tokens that rows of a long text share  [64]"
     ),
     like: Optional[Path] = typer.Option(
-        None, "--like", help="Texts the model is for, as JSONL: warns if they are much longer"
+        None, help="Texts the model is for, as JSONL: warns if they are much longer"
     ),
     json_path: Optional[Path] = typer.Option(None, "--json", help="Write the statistics as JSON"),
 ) -> None:
@@ -94,34 +113,15 @@ def print_labels(train: Stats, dev: Optional[Stats]) -> None:
         row.append(f"{100 * train.labels[name] / max(train.spans, 1):.1f}")
         rows.append([*row, f"{dev.labels[name]:,}"] if dev else row)
     header = ["Label", "Train", "%", "Dev"] if dev else ["Label", "Spans", "%"]
-    msg.table(rows, header=header, divider=True, aligns=("l", *"rrr"[: len(header) - 1]))
+    print_table(rows, header)
 
 
 def print_stats(train: Stats, dev: Optional[Stats]) -> None:
     msg.divider("Documents and spans")
     columns = [train, dev] if dev else [train]
-    rows = [
-        ("Documents", *(f"{s.docs:,}" for s in columns)),
-        ("  not annotated", *(f"{s.docs_unannotated:,}" for s in columns)),
-        ("Tokens", *(f"{s.tokens:,}" for s in columns)),
-        ("  longest document", *(f"{s.longest_doc:,}" for s in columns)),
-        ("Spans", *(f"{s.spans:,}" for s in columns)),
-        ("  nested", *(f"{s.nested:,}" for s in columns)),
-        ("  deepest nesting", *(f"{s.max_depth}" for s in columns)),
-        ("  crossing", *(f"{s.crossing:,}" for s in columns)),
-        ("  without tokens", *(f"{s.empty:,}" for s in columns)),
-        ("  duplicates", *(f"{s.duplicates:,}" for s in columns)),
-        ("  two labels", *(f"{s.two_labels:,}" for s in columns)),
-        ("  white space at an edge", *(f"{s.blank_edges:,}" for s in columns)),
-        ("  punctuation at an edge", *(f"{s.punct_edges:,}" for s in columns)),
-    ]
-    if any(s.docs_linked for s in columns):
-        rows += [
-            ("Relations", *(f"{s.relations:,}" for s in columns)),
-            ("  documents annotated", *(f"{s.docs_linked:,}" for s in columns)),
-        ]
-    header = ["", "Train", "Dev"] if dev else ["", "Count"]
-    msg.table(rows, header=header, divider=True, aligns=("l", *"rr"[: len(columns)]))
+    shown = {**COUNTS, **(RELATION_COUNTS if any(s.docs_linked for s in columns) else {})}
+    rows = [(title, *(f"{getattr(s, name):,}" for s in columns)) for title, name in shown.items()]
+    print_table(rows, ["", "Train", "Dev"] if dev else ["", "Count"])
 
 
 def print_limits(train: Stats, settings: Settings) -> None:
@@ -129,7 +129,7 @@ def print_limits(train: Stats, settings: Settings) -> None:
 
     msg.divider("Widths (tokens)")
     rows = [(f"{share} %", train.width_for(share)) for share in SHARES]
-    msg.table(rows, header=["Spans held", "by width"], divider=True, aligns=("r", "r"))
+    print_table(rows, ["Spans held", "by width"], n_texts=0)
     spans = max(train.spans, 1)
     if settings.max_width is None:
         msg.info("No max_width: spans of any width can be found")

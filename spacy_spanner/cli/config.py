@@ -35,17 +35,14 @@ def config_cli(
     ),
     recipe: Optional[str] = typer.Option(
         None,
-        "--recipe",
         help="paper: the settings of the system's paper instead of ours, or of one of its baselines "
         "(bert_crf, bilstm_crf, cnn_bilstm_crf, rnn_bilstm_crf); paper/genia and so on: those for a corpus",
     ),
     optimize: str = typer.Option(
-        "efficiency",
-        "--optimize",
-        help="efficiency, or accuracy: the encoder lstm in a larger form",
+        "efficiency", help="efficiency, or accuracy: the encoder lstm in a larger form"
     ),
     vectors: Optional[str] = typer.Option(
-        None, "--vectors", help="Name or folder of a pipeline with static vectors"
+        None, help="Name or folder of a pipeline with static vectors"
     ),
     no_fit: bool = typer.Option(
         False,
@@ -54,14 +51,14 @@ def config_cli(
     ),
     lang: str = typer.Option("en", "--lang", "-l", help="Language code"),
     output: Optional[str] = typer.Option(
-        None, "--output", help="Where results go: spans, ents or both  [the system's own]"
+        None, help="Where results go: spans, ents or both  [the system's own]"
     ),
-    spans_key: str = typer.Option("sc", "--spans-key", help="Key of the span group"),
+    spans_key: str = typer.Option("sc", help="Key of the span group"),
     max_width: Optional[int] = typer.Option(
-        None, "--max-width", help="Widest span, for systems with such a limit"
+        None, help="Widest span, for systems with such a limit"
     ),
     transformer: Optional[str] = typer.Option(
-        None, "--transformer", help="Name or folder of the pretrained transformer"
+        None, help="Name or folder of the pretrained transformer"
     ),
     mixed_precision: bool = typer.Option(
         False, "--mixed-precision", help="Half precision inside the transformer (GPU)"

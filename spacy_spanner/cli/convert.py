@@ -19,7 +19,7 @@ class Alignment(str, Enum):
     expand = "expand"
 
 
-class Join(str, Enum):
+class JoinBy(str, Enum):
     none = "none"
     doc = "doc"
 
@@ -37,26 +37,23 @@ def convert_cli(
     alignment_mode: Alignment = typer.Option(
         Alignment.strict, "--alignment-mode", "-a", help="Character spans that end within a token"
     ),
-    text_field: Optional[str] = typer.Option(
-        None, "--text-field", help="JSON: field with the text  [text]"
-    ),
+    text_field: Optional[str] = typer.Option(None, help="JSON: field with the text  [text]"),
     tag_field: List[str] = typer.Option(
         [],
-        "--tag-field",
         help="Hugging Face, CoNLL-U: field of the tags; once for each level of nesting  [ner_tags, NER]",
     ),
     tag_names: Optional[str] = typer.Option(
-        None, "--tag-names", help="Names of tags given as numbers: O,B-PER,... or a file"
+        None, help="Names of tags given as numbers: O,B-PER,... or a file"
     ),
-    token_column: int = typer.Option(0, "--token-column", help="CoNLL: column of the token"),
+    token_column: int = typer.Option(0, help="CoNLL: column of the token"),
     tag_column: List[int] = typer.Option(
-        [-1], "--tag-column", help="CoNLL: column of the tag; once for each level of nesting"
+        [-1], help="CoNLL: column of the tag; once for each level of nesting"
     ),
     folds: int = typer.Option(
-        0, "--folds", min=0, help="Cross-validation: so many pairs of NAME-0-train and NAME-0-test"
+        0, min=0, help="Cross-validation: so many pairs of NAME-0-train and NAME-0-test"
     ),
-    join: Join = typer.Option(
-        Join.none, "--join", help="doc: one document of all sentences that share a document id"
+    join: JoinBy = typer.Option(
+        JoinBy.none, help="doc: one document of all sentences that share a document id"
     ),
 ) -> None:
     """Convert annotated text to .spacy files.
@@ -86,7 +83,7 @@ def convert_cli(
         spans_key=spans_key,
         alignment_mode=alignment_mode.value,
         options=options,
-        join=join is Join.doc,
+        join=join is JoinBy.doc,
         folds=folds,
         progress=True,
     )

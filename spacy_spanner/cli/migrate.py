@@ -20,7 +20,6 @@ def migrate_cli(
     target: Path = typer.Argument(..., help="File or folder to write"),
     check: Optional[Path] = typer.Option(
         None,
-        "--check",
         help="Documents that the old pipeline annotated (.spacy); the new one must give the same",
         exists=True,
     ),

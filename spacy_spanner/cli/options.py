@@ -1,8 +1,11 @@
-"""Options that several commands share."""
+"""Options and output that several commands share."""
 
 from __future__ import annotations
 
 from enum import Enum
+from typing import Any, Sequence
+
+from wasabi import msg
 
 
 class SpanOutput(str, Enum):
@@ -21,3 +24,9 @@ def first_only(limit: int) -> str:
     return (
         f"There are more documents than the first {limit:,}, which are all that was read (--limit)."
     )
+
+
+def print_table(rows: Sequence[Any], header: Sequence[str], *, n_texts: int = 1) -> None:
+    """Print a table whose first columns are texts and the others numbers."""
+    n_numbers = len(header) - n_texts
+    msg.table(rows, header=header, divider=True, aligns=["l"] * n_texts + ["r"] * n_numbers)

@@ -8,17 +8,17 @@ from typing import Any, List
 import typer
 from wasabi import msg
 
-from .options import SpanOutput
+from .options import SpanOutput, print_table
 
 
 def quantize_cli(
     pipeline: str = typer.Argument(..., help="A trained pipeline over our Hugging Face encoder"),
     output: Path = typer.Option(..., "--output", "-o", help="Folder of the new pipeline"),
-    corpus: Path = typer.Option(..., "--corpus", exists=True, help="Gold to compare by (.spacy)"),
+    corpus: Path = typer.Option(..., exists=True, help="Gold to compare by (.spacy)"),
     spans_key: str = typer.Option("sc", "--spans-key", "-sk", help="Span group to score"),
-    score: SpanOutput = typer.Option(SpanOutput.auto, "--score", help="The span group or doc.ents"),
+    score: SpanOutput = typer.Option(SpanOutput.auto, help="The span group or doc.ents"),
     limit: int = typer.Option(200, "--limit", "-n", min=1, help="Texts that speed is measured on"),
-    threads: int = typer.Option(1, "--threads", min=1, help="Of torch and onnxruntime"),
+    threads: int = typer.Option(1, min=1, help="Of torch and onnxruntime"),
     force: bool = typer.Option(False, "--force", "-F", help="Overwrite the folder"),
 ) -> None:
     """Give the transformer of a pipeline int8 weights, run by onnxruntime.
@@ -57,7 +57,7 @@ def show_change(systems: List[Any], measured: List[Any], pipelines: List[str]) -
         ("On disk, MB", *(f"{folder_mb(name):,.1f}" for name in pipelines)),
         ("F", *(f"{100 * overall(system).f_score:.2f}" for system in systems)),
     ]
-    msg.table(rows, header=("", "Before", "After"), divider=True, aligns=("l", "r", "r"))
+    print_table(rows, ("", "Before", "After"))
     change = paired_bootstrap(systems[1], systems[0])
     msg.text(
         f"F changed by {100 * change.value:+.2f} (95 % interval {100 * change.low:+.2f} to "

@@ -24,7 +24,7 @@ def quickstart_cli(
         False, "--gpu", help="A pretrained transformer on a GPU, in place of a small encoder"
     ),
     texts: str = typer.Option(
-        "corpus/dev.spacy", "--texts", help="File or folder that the model is to annotate"
+        "corpus/dev.spacy", help="File or folder that the model is to annotate"
     ),
 ) -> None:
     """Print the commands to run for your files.

@@ -20,7 +20,6 @@ def render_cli(
     spans_key: str = typer.Option("sc", "--spans-key", "-sk", help="Span group to show"),
     output: SpanOutput = typer.Option(
         SpanOutput.auto,
-        "--output",
         help="Show the span group or doc.ents; auto: what gold has; if it has both, or without "
         "gold, the group if there is one",
     ),
@@ -28,7 +27,7 @@ def render_cli(
     only_errors: bool = typer.Option(
         False, "--only-errors", help="Show only documents with errors; the counts are over all"
     ),
-    title: str = typer.Option("Predictions", "--title", help="Heading of the page"),
+    title: str = typer.Option("Predictions", help="Heading of the page"),
 ) -> None:
     """Write HTML pages of documents with nested spans, and relations as arcs over the text.
 

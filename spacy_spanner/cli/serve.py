@@ -16,20 +16,16 @@ SWITCH_INTERVAL = 0.0005
 
 def serve_cli(
     pipeline: str = typer.Argument(..., help="A trained pipeline"),
-    host: str = typer.Option(
-        "127.0.0.1", "--host", help="Address to listen on; 0.0.0.0 for all interfaces"
-    ),
+    host: str = typer.Option("127.0.0.1", help="Address to listen on; 0.0.0.0 for all interfaces"),
     port: int = typer.Option(8000, "--port", "-p", min=0, max=65535),
     max_wait_ms: float = typer.Option(
-        5.0, "--max-wait-ms", min=0, help="Longest wait of a text for its batch to fill"
+        5.0, min=0, help="Longest wait of a text for its batch to fill"
     ),
-    max_batch: int = typer.Option(64, "--max-batch", min=1, help="Most texts of a batch"),
-    max_queue: int = typer.Option(2000, "--max-queue", min=1, help="Most texts in the queue"),
-    max_characters: int = typer.Option(
-        100_000, "--max-characters", min=1, help="Most characters of a text"
-    ),
-    max_texts: int = typer.Option(256, "--max-texts", min=1, help="Most texts of a request"),
-    threads: int = typer.Option(1, "--threads", min=1, help="Threads of torch"),
+    max_batch: int = typer.Option(64, min=1, help="Most texts of a batch"),
+    max_queue: int = typer.Option(2000, min=1, help="Most texts in the queue"),
+    max_characters: int = typer.Option(100_000, min=1, help="Most characters of a text"),
+    max_texts: int = typer.Option(256, min=1, help="Most texts of a request"),
+    threads: int = typer.Option(1, min=1, help="Threads of torch"),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
 ) -> None:
     """Serve a pipeline over HTTP.

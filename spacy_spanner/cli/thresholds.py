@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Dict, List, Optional
 import typer
 from wasabi import msg
 
+from .options import print_table
+
 if TYPE_CHECKING:
     from spacy.language import Language
 
@@ -26,7 +28,7 @@ def thresholds_cli(
         False, "--temperature", "-t", help="Also calibrate the confidences"
     ),
     min_gold: int = typer.Option(
-        10, "--min-gold", min=1, help="Labels with fewer gold spans keep the common threshold"
+        10, min=1, help="Labels with fewer gold spans keep the common threshold"
     ),
     write: Optional[Path] = typer.Option(None, "--write", "-w", help="Save the new pipeline here"),
     in_place: bool = typer.Option(False, "--in-place", help="Change the pipeline itself"),
@@ -86,8 +88,8 @@ def print_settings(settings: List[ThresholdSetting], labels: List[str], *, per_l
         ("F", *(f"{100 * setting.counts.f_score:.2f}" for setting in settings)),
         ("Calibration error", *(f"{100 * setting.calibration.error:.2f}" for setting in settings)),
     ]
-    msg.table(rows, header=("", "Now", "Best"), divider=True, aligns=("l", "r", "r"))
+    print_table(rows, ("", "Now", "Best"))
     if per_label:
         values = zip(labels, *(setting.thresholds for setting in settings), strict=True)
         label_rows = [(label, f"{now:.4f}", f"{best:.4f}") for label, now, best in values]
-        msg.table(label_rows, header=("Label", "Now", "Best"), divider=True, aligns=("l", "r", "r"))
+        print_table(label_rows, ("Label", "Now", "Best"))

@@ -44,7 +44,7 @@ def build_doc(
     `doc.ents` (the outermost spans that do not overlap), relations and the document id. A stored
     document keeps the annotation that it has."""
     doc = make_doc(record, nlp)
-    placed = [align(record, doc, span, alignment_mode, summary) for span in record.spans]
+    placed = [to_tokens(record, doc, span, alignment_mode, summary) for span in record.spans]
     unique = sorted(
         {span for span in placed if span is not None}, key=lambda s: (s[0], -s[1], s[2])
     )
@@ -81,7 +81,7 @@ def make_doc(record: Record, nlp: Language) -> Doc:
     return Doc(nlp.vocab, words=record.words)
 
 
-def align(
+def to_tokens(
     record: Record, doc: Doc, span: RawSpan, alignment_mode: str, summary: Summary
 ) -> Optional[RawSpan]:
     """Token offsets of a span. One that ends within a token is counted, then placed by the

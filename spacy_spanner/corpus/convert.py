@@ -17,12 +17,12 @@ from tqdm import tqdm
 from ..errors import Errors, OutputError
 from .build import Summary, build_doc
 from .detect import READERS, format_of
+from .docs import SUFFIX
 from .folds import split_folds
 from .joining import join_by_id
 from .record import CorpusError, ReadOptions
 from .source import base_name
 
-SUFFIX = ".spacy"
 NO_TEXT = "documents without text"
 
 

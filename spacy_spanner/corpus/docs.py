@@ -14,22 +14,24 @@ from spacy.vocab import Vocab
 from ..errors import Errors
 from ..span_scores import SpanKey, group_scores, span_key
 from .record import CorpusError, RawSpan
+from .source import read_bytes
 
+SUFFIX = ".spacy"
 DOC_ID = "doc"  # the entry of `doc.user_data` with the id that a corpus gives a document
 
 
 def read_docs(path: Path, vocab: Vocab) -> Iterator[Doc]:
-    """The documents of a `.spacy` file, or of all of them below a folder."""
+    """The documents of a `.spacy` file, compressed with gzip or not, or of all of them below a folder."""
     for file in doc_files(path):
+        content = read_bytes(file)
         try:
-            doc_bin = DocBin().from_disk(file)
-        except (zlib.error, ValueError, KeyError) as error:
+            yield from DocBin().from_bytes(content).get_docs(vocab)
+        except (zlib.error, ValueError, KeyError, IndexError, TypeError) as error:
             raise CorpusError(Errors.S025.format(path=file, reason=error)) from error
-        yield from doc_bin.get_docs(vocab)
 
 
 def doc_files(path: Path) -> List[Path]:
-    files = sorted(path.rglob("*.spacy")) if path.is_dir() else [path]
+    files = sorted(path.rglob(f"*{SUFFIX}")) if path.is_dir() else [path]
     if not files:
         raise CorpusError(Errors.S028.format(path=path))
     return files

@@ -41,72 +41,66 @@ def is_document(line: str) -> bool:
 
 def line_item(place: Place, line: str) -> Any:
     document = Document(place.path, line, first_line=place.line)
-    item, end = document.value(document.skip(0))
-    document.finish(end)
+    item = document.value()
+    document.finish()
     return item
 
 
 class Document:
-    """A JSON text, read part by part so that every item has its line."""
+    """A JSON text, read part by part so that every item has its line.
+
+    position: Of the part that comes next."""
 
     def __init__(self, path: Path, text: str, *, first_line: int = 1):
         self.path = path
         self.text = text
+        self.position = 0
         self._line, self._counted = first_line, 0
+        self.skip()
 
-    def items(self) -> Iterator[Item]:
-        start = self.skip(0)
-        found, end = self.array(start) if self.text[start] == "[" else self.object(start)
-        self.finish(end)
-        yield from found
+    def items(self) -> List[Item]:
+        found = self.array() if self.next() == "[" else self.object()
+        self.finish()
+        return found
 
-    def array(self, start: int) -> Tuple[List[Item], int]:
-        items: List[Item] = []
-        position = self.skip(start + 1)
-        while items or self.at(position) != "]":
-            place = self.place(position)
-            item, position = self.value(position)
-            items.append((place, item))
-            position = self.skip(position)
-            if self.at(position) != ",":
-                break
-            position = self.skip(position + 1)
-        if self.at(position) != "]":
-            self.fail(position, "expected ',' or ']' after an item")
-        return items, position + 1
+    def array(self) -> List[Item]:
+        return [(place, self.value()) for place in self.members("]")]
 
-    def object(self, start: int) -> Tuple[List[Item], int]:
-        place = self.place(start)
+    def object(self) -> List[Item]:
+        place = self.place()
         others: Dict[str, Any] = {}
         rows: Optional[List[Item]] = None
-        position = self.skip(start + 1)
-        while others or rows is not None or self.at(position) != "}":
-            if self.at(position) != '"':
-                self.fail(position, "expected a key in quotes")
-            key, position = self.value(position)
-            position = self.skip(position)
-            if self.at(position) != ":":
-                self.fail(position, f"expected ':' after the key {key!r}")
-            position = self.skip(position + 1)
+        for _ in self.members("}"):
+            if self.next() != '"':
+                self.fail("expected a key in quotes")
+            key = self.value()
+            if not self.take(":"):
+                self.fail(f"expected ':' after the key {key!r}")
             if key in others or (key in ROWS and rows is not None):
-                self.place(position).fail(twice(key))
-            if key in ROWS and self.at(position) == "[":
-                rows, position = self.array(position)
+                self.place().fail(twice(key))
+            if key in ROWS and self.next() == "[":
+                rows = self.array()
             else:
-                others[key], position = self.value(position)
-            position = self.skip(position)
-            if self.at(position) != ",":
-                break
-            position = self.skip(position + 1)
-        if self.at(position) != "}":
-            self.fail(position, "expected ',' or '}' after a value")
+                others[key] = self.value()
         header: List[Item] = [(place, others)] if others or rows is None else []
-        return header + (rows or []), position + 1
+        return header + (rows or [])
 
-    def value(self, start: int) -> Tuple[Any, int]:
-        place = self.place(start)
+    def members(self, closing: str) -> Iterator[Place]:
+        """The places of the items of a list, or of the keys of an object, each to be read in turn."""
+        self.position += 1
+        if self.take(closing):
+            return
+        yield self.place()
+        while self.take(","):
+            yield self.place()
+        if not self.take(closing):
+            what = "an item" if closing == "]" else "a value"
+            self.fail(f"expected ',' or '{closing}' after {what}")
+
+    def value(self) -> Any:
+        place, start = self.place(), self.position
         try:
-            value, end = DECODER.raw_decode(self.text, start)
+            value, self.position = DECODER.raw_decode(self.text, start)
         except json.JSONDecodeError as error:
             line = place.line + self.text.count("\n", start, error.pos)
             Place(self.path, line).fail(f"not JSON: {error.msg} at column {error.colno}")
@@ -114,34 +108,41 @@ class Document:
             place.fail("the JSON is nested too deeply")
         except ValueError as error:  # of the two hooks below
             place.fail(str(error))
-        if "\\u" in self.text[start:end]:  # only escapes can make half a pair
+        if "\\u" in self.text[start : self.position]:  # only escapes can make half a pair
             try:
                 json.dumps(value, ensure_ascii=False).encode("utf-8")
             except UnicodeEncodeError as error:
                 place.fail(f"half of a surrogate pair, {error.object[error.start]!a}; correct it")
-        return value, end
+        self.skip()
+        return value
 
-    def finish(self, end: int) -> None:
-        end = self.skip(end)
-        if end < len(self.text):
-            self.fail(end, "expected nothing more after the JSON")
+    def finish(self) -> None:
+        if self.next():
+            self.fail("expected nothing more after the JSON")
 
-    def skip(self, position: int) -> int:
-        match = BLANKS.match(self.text, position)
-        return match.end() if match else position
+    def take(self, char: str) -> bool:
+        """Pass over a character if it comes next, and over white space around it."""
+        self.skip()
+        found = self.next() == char
+        self.position += found
+        self.skip()
+        return found
 
-    def at(self, position: int) -> str:
-        return self.text[position : position + 1]
+    def skip(self) -> None:
+        match = BLANKS.match(self.text, self.position)
+        self.position = match.end() if match else self.position
 
-    def place(self, position: int) -> Place:
-        """Positions are asked for from left to right."""
-        self._line += self.text.count("\n", self._counted, position)
-        self._counted = max(position, self._counted)
+    def next(self) -> str:
+        return self.text[self.position : self.position + 1]
+
+    def place(self) -> Place:
+        self._line += self.text.count("\n", self._counted, self.position)
+        self._counted = self.position
         return Place(self.path, self._line)
 
-    def fail(self, position: int, expected: str) -> NoReturn:
-        found = repr(self.at(position)) if self.at(position) else "the end of the file"
-        self.place(position).fail(f"not JSON: {expected}, found {found}")
+    def fail(self, expected: str) -> NoReturn:
+        found = repr(self.next()) if self.next() else "the end of the file"
+        self.place().fail(f"not JSON: {expected}, found {found}")
 
 
 def unique(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 import spacy
 from spacy.language import Language
@@ -13,12 +13,11 @@ from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from ..errors import Errors
-from .docs import read_docs
+from .docs import SUFFIX, read_docs
 from .record import CorpusError
 from .texts import read_texts
 
 DocPair = Tuple[Doc, Optional[Doc]]  # predicted, gold
-SUFFIX = ".spacy"
 
 
 def load_pairs(
@@ -57,7 +56,7 @@ def stored_pairs(source: str, data: Sequence[str]) -> Iterator[DocPair]:
             reason = f"they differ in text at document {number}"
             if pred is None or gold is None:
                 shorter = source if pred is None else data[0]
-                reason = f"{shorter} ends after {number - 1} documents, the other goes on"
+                reason = f"{shorter} ends after {number - 1} documents, the other has more"
             raise CorpusError(Errors.S024.format(pred=source, gold=data[0], reason=reason))
         yield pred, gold
 
@@ -95,31 +94,29 @@ def unpredicted_pairs(nlp: Language, data: Iterable[str]) -> Iterator[DocPair]:
             yield nlp.make_doc(item), None
 
 
-def choose_output(output: str, docs: Iterable[Doc], *, spans_key: str) -> str:
-    """ "spans" or "ents". "auto" is "spans" if any of the documents has the span group."""
-    if output != "auto":
-        return output
-    return "spans" if any(spans_key in doc.spans for doc in docs) else "ents"
-
-
-def choose_compared(
-    output: str, systems: Sequence[Sequence[Doc]], golds: Sequence[Doc], *, spans_key: str
+def choose_output(
+    output: str, golds: Iterable[Doc], systems: Sequence[Sequence[Doc]] = (), *, spans_key: str
 ) -> str:
     """ "spans" or "ents". "auto" is what gold and all systems have, spans before ents. Where there is
     no such thing, it is what gold has; if it has both or nothing, what the first system wrote."""
     if output != "auto":
         return output
-    gold, *written = (
-        {
-            "spans": any(spans_key in doc.spans for doc in docs),
-            "ents": any(doc.ents for doc in docs),
-        }
-        for docs in (golds, *systems)
-    )
+    gold, *written = (annotated_kinds(docs, spans_key) for docs in (golds, *systems))
     for kind in ("spans", "ents"):
-        if gold[kind] and all(own[kind] for own in written):
+        if gold[kind] and all(has[kind] for has in written):
             return kind
-    first = "spans" if written[0]["spans"] else "ents"
+    first = "spans" if written and written[0]["spans"] else "ents"
     if gold[first] or not any(gold.values()):
         return first
     return "ents" if first == "spans" else "spans"
+
+
+def annotated_kinds(docs: Iterable[Doc], spans_key: str) -> Dict[str, bool]:
+    """Whether any document has the span group, and whether any has entities."""
+    found = {"spans": False, "ents": False}
+    for doc in docs:
+        found["spans"] = found["spans"] or spans_key in doc.spans
+        found["ents"] = found["ents"] or bool(doc.ents)
+        if all(found.values()):
+            break
+    return found

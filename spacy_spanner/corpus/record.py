@@ -85,7 +85,7 @@ def left_out(place: Place, what: str) -> Record:
 
 def looked_for_relations(records: Iterable[Record]) -> List[Record]:
     """Records of a source that writes relations only where there are some: if one has any, the others
-    have none; otherwise nobody looked for any."""
+    have none; otherwise relations are not annotated."""
     found = list(records)
     if any(record.relations is not None for record in found):
         for record in found:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from .json_source import json_items
+from .objects import doc_id
 from .record import (
     Place,
     RawRelation,
@@ -92,7 +93,7 @@ def read_triples(path: Path, options: ReadOptions) -> Iterator[Record]:
             found_ends = [first_occurrence(text, words, ENTITY) for words in (head, tail)]
             found.link(place, found_ends, label)
         looked = any(item.get(key) is not None for key in ("triple_list", "relation_list"))
-        yield found.record(place, looked=looked, text=text, doc_id=identifier(item, "id"))
+        yield found.record(place, looked=looked, text=text, doc_id=doc_id(item, "id"))
 
 
 def read_details(place: Place, item: Dict[str, Any]) -> Record:
@@ -105,7 +106,7 @@ def read_details(place: Place, item: Dict[str, Any]) -> Record:
             for span in ((start, end, label), tail)
         ]
         found.link(place, ends, relation)
-    return found.record(place, words=words, doc_id=identifier(item, "id"))
+    return found.record(place, words=words, doc_id=doc_id(item, "id"))
 
 
 def read_scierc(path: Path, options: ReadOptions) -> Iterator[Record]:
@@ -124,7 +125,7 @@ def read_scierc(path: Path, options: ReadOptions) -> Iterator[Record]:
             length, found = len(checked_words(place, words)), Builder()
             labels = {}
             for start, end, label in rows(place, spans, 3):
-                span = inside(place, start, end, label, first=first, length=length)
+                span = in_sentence(place, start, end, label, first=first, length=length)
                 labels[span[:2]] = label
                 found.span(span)
             for head, head_end, tail, tail_end, label in rows(place, links, 5):
@@ -134,10 +135,10 @@ def read_scierc(path: Path, options: ReadOptions) -> Iterator[Record]:
                     found.skipped[ACROSS] += 1
                     continue
                 for start, end in pair:
-                    at = inside(place, start, end, ENTITY, first=first, length=length)[:2]
+                    at = in_sentence(place, start, end, ENTITY, first=first, length=length)[:2]
                     spans_of.append((*at, labels.get(at, ENTITY)))
                 found.link(place, spans_of, label)
-            looked, name = item.get("relations") is not None, identifier(item, "doc_key")
+            looked, name = item.get("relations") is not None, doc_id(item, "doc_key")
             yield found.record(place, looked=looked, words=words, doc_id=name)
             first += length
 
@@ -197,7 +198,9 @@ def text_span(
     return checked_text_span(place, *at, labels.get(at, ENTITY), text=text, covered=words)
 
 
-def inside(place: Place, start: Any, end: Any, label: Any, *, first: int, length: int) -> RawSpan:
+def in_sentence(
+    place: Place, start: Any, end: Any, label: Any, *, first: int, length: int
+) -> RawSpan:
     """A span of the tokens of a sentence, from the tokens of its document, with the end inclusive."""
     if not all(type(offset) is int for offset in (start, end)):
         place.fail(f"offsets must be whole numbers, found {start!r} and {end!r}")
@@ -225,10 +228,6 @@ def characters(place: Place, item: Dict[str, Any], key: str) -> Tuple[int, int]:
     if not isinstance(value, list) or [type(offset) for offset in value] != [int, int]:
         place.fail(f"'{key}' must be two offsets of characters, found {value!r:.80}")
     return value[0], value[1]
-
-
-def identifier(item: Dict[str, Any], key: str) -> Optional[str]:
-    return None if item.get(key) is None else str(item[key])
 
 
 def is_text(value: Any) -> bool:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import zlib
 from pathlib import Path
 from typing import Iterator, List
 
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from ..errors import Errors
-from .docs import gold_spans
-from .record import CorpusError, Place, RawSpan, ReadOptions, Record, checked_span, left_out
-from .source import read_bytes
+from .docs import gold_spans, read_docs
+from .record import Place, RawSpan, ReadOptions, Record, checked_span, left_out
 
 UNANNOTATED = "documents without annotated entities"
 PARTLY = (
@@ -23,12 +20,7 @@ OTHER_GROUPS = "span groups under other keys ({keys}; name one with --spans-key)
 
 def read_stored(path: Path, options: ReadOptions) -> Iterator[Record]:
     """Documents with the named span group where they have it, else with their entities."""
-    content = read_bytes(path)
-    try:
-        docs = list(DocBin().from_bytes(content).get_docs(Vocab()))
-    except (zlib.error, ValueError, KeyError, IndexError, TypeError) as error:
-        raise CorpusError(Errors.S025.format(path=path, reason=error)) from error
-    for number, doc in enumerate(docs, start=1):
+    for number, doc in enumerate(read_docs(path, Vocab()), start=1):
         yield stored_record(Place(path, number, "document"), doc, options.spans_key)
 
 

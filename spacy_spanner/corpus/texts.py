@@ -9,14 +9,14 @@ import srsly
 from spacy.vocab import Vocab
 
 from ..errors import Errors
-from .docs import read_docs
+from .docs import SUFFIX, read_docs
 from .record import CorpusError
 
 
 def read_texts(path: Path) -> Iterator[str]:
     """The texts of a .spacy file, of a .jsonl file with one {"text": ...} a line, or the lines of any
     other file."""
-    if path.suffix == ".spacy":
+    if path.suffix == SUFFIX:
         yield from (doc.text for doc in read_docs(path, Vocab()))
     elif path.suffix == ".jsonl":
         yield from jsonl_texts(path)

@@ -93,7 +93,7 @@ class CRF(nn.Module):
         order = reverse_rows(mask)
         both = torch.stack([emissions, take_tokens(emissions, order)])  # (2, B, L, K)
         edges, both_trans = torch.stack([start, end])[:, None], torch.stack([trans, trans.T])
-        # In both directions at once: half as many steps, each of which takes hardly longer.
+        # In both directions at once: half as many steps, each of which takes little longer.
         forward, backward = _forward(both, edges, both_trans)  # (B, L, K) each
         backward = take_tokens(backward, order)
 
@@ -140,16 +140,15 @@ def wide_dtype(x: Tensor) -> torch.dtype:
 def _forward(
     emissions: Tensor, start: Tensor, trans: Tensor, counted: Optional[Tensor] = None
 ) -> Tensor:
-    """Log of the sum over all paths up to and with token t that end in tag k, of rows that go on
+    """Log of the sum over all paths up to and with token t that end in tag k, of rows that continue
     through their padding.  (..., B, L, K)
 
     emissions (..., B, L, K), start (..., K) and trans (..., K, K) as they broadcast.
     counted: Only paths through these tags count, where a token has any.  (B, L, K)
     """
     if emissions.device.type == "cpu":
-        alphas, is_exact = _scaled_sums(
-            emissions, start, trans, counted
-        )  # (..., B, L, K), (..., B)
+        # (..., B, L, K), (..., B)
+        alphas, is_exact = _scaled_sums(emissions, start, trans, counted)
         if is_exact.all():
             return alphas
         if emissions.dim() == 3:

@@ -61,7 +61,7 @@ def load_checkpoint(
     folder = output / LAST
     if ranks.is_first:
         restore(folder)
-    ranks.of_first(None)  # the others read what rank 0 may have mended
+    ranks.of_first(None)  # the others read what rank 0 may have repaired
     if not folder.exists():
         raise CheckpointError(Errors.S059.format(path=folder))
     try:
@@ -73,7 +73,7 @@ def load_checkpoint(
 
 
 def swap(fresh: Path, target: Path) -> None:
-    """Folders cannot be replaced in one step; `restore` mends what stops between the two."""
+    """Folders cannot be replaced in one step; `restore` repairs a swap that stops between the two."""
     old = target.with_name(f".{target.name}.old")
     restore(target)
     if target.exists():

@@ -81,16 +81,6 @@ def one_thread(settings: WorkerSettings) -> WorkerSettings:
     return replace(settings, threads=settings.threads or 1)
 
 
-def shard_to_json(shard: Shard) -> str:
-    """A shard as JSON, for Ray's and Spark's workers."""
-    return json.dumps(asdict(shard))
-
-
-def shard_from_json(text: str) -> Shard:
-    """The inverse of `shard_to_json`."""
-    return Shard.from_dict(json.loads(text))
-
-
 class RayWorker:
     """An actor of Ray Data. The pipeline never travels: each actor loads it by its path.
 
@@ -102,7 +92,7 @@ class RayWorker:
         self.worker = Worker(settings)
 
     def __call__(self, batch: Dict[str, Any]) -> Dict[str, List[Any]]:
-        results = [self.worker(shard_from_json(str(text))) for text in batch["shard"]]
+        results = [self.worker(Shard.from_dict(json.loads(str(text)))) for text in batch["shard"]]
         return {name: list(values) for name, values in zip(ShardResult._fields, zip(*results))}
 
 
@@ -130,7 +120,7 @@ def run_ray(shards: List[Shard], settings: WorkerSettings, workers: Workers) -> 
     on_gpu = settings.gpu_id >= 0
     # Ray shows each actor the device it may use, and no other.
     settings = replace(one_thread(settings), gpu_id=0 if on_gpu else -1)
-    rows = [{"shard": shard_to_json(shard)} for shard in shards]
+    rows = [{"shard": json.dumps(asdict(shard))} for shard in shards]
     # A block of its own for each shard: it is what an actor gets, and what is repeated.
     data = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
         RayWorker,
@@ -158,7 +148,7 @@ def run_spark(shards: List[Shard], settings: WorkerSettings, workers: Workers) -
         raise CorpusError(Errors.S055.format(engine="Spark", extra="spark")) from error
 
     def annotate(text: str) -> Tuple[Any, ...]:
-        return tuple(worker_of(settings)(shard_from_json(text)))
+        return tuple(worker_of(settings)(Shard.from_dict(json.loads(text))))
 
     settings = one_thread(settings)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -173,7 +163,7 @@ def run_spark(shards: List[Shard], settings: WorkerSettings, workers: Workers) -
     # Results come when all tasks of a job are done: several jobs show progress, and stop early.
     step = TASKS_OF_A_JOB * workers.count
     for first in range(0, len(shards), step):
-        texts = [shard_to_json(shard) for shard in shards[first : first + step]]
+        texts = [json.dumps(asdict(shard)) for shard in shards[first : first + step]]
         for fields in context.parallelize(texts, numSlices=len(texts)).map(annotate).collect():
             yield ShardResult(*fields)
 

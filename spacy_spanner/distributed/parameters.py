@@ -1,7 +1,7 @@
 """All parameters of a pipeline in one fixed order, thinc's and torch's alike, and their gradients.
 
 Gradients are added up before any optimizer call: a rank whose share of a batch gave some parameter no
-gradient (or no examples at all) takes part with zeros, so that no rank waits for another in vain.
+gradient (or no examples at all) takes part with zeros, so that no rank waits for another forever.
 """
 
 from __future__ import annotations

@@ -92,9 +92,9 @@ class SharedPipeline:
             return
         if self.signal.number:  # looked at here, where nothing is cut off
             raise Interrupted(self.signal.number)
-        own = examples[self.ranks.rank :: self.ranks.size]
-        self._seen, self._own = self._seen + len(examples), self._own + len(own)
-        self.nlp.update(own, **options)
+        share = examples[self.ranks.rank :: self.ranks.size]
+        self._seen, self._own = self._seen + len(examples), self._own + len(share)
+        self.nlp.update(share, **options)
 
     def finish_update(self, optimizer: Optimizer) -> None:
         """The step of all ranks, from the gradients of all."""

@@ -8,7 +8,7 @@ embedding, D width of a word.
 from __future__ import annotations
 
 from functools import partial
-from typing import Callable, Iterator, List, Literal, Tuple
+from typing import Any, Callable, Iterator, List, Literal, Tuple
 
 import numpy
 import torch
@@ -19,10 +19,17 @@ from thinc.types import Floats2d
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..bridge import shim_of
 from ..dropout import Dropout
+from ..shim import shim_of
 from .packing import PackedBiLSTM
-from .torch_layer import Encoder, check_option, to_device, uniform, word_layer
+from .torch_layer import (
+    Encoder,
+    check_option,
+    to_device,
+    uniform,
+    with_options_of,
+    word_layer,
+)
 
 EXACT = 0x180  # code points with a row of their own: Latin up to Extended-A
 GROUPS = (4, 8, 12, 20)  # words up to these lengths are padded together
@@ -95,9 +102,8 @@ class CharBiLSTM(nn.Module):
         if self.pool == "last":
             return last
         words = numpy.repeat(numpy.arange(len(lengths)), lengths)
-        sums = torch.zeros_like(last).index_add(
-            0, torch.from_numpy(words).to(last.device), states
-        )  # (U, D)
+        on_device = torch.from_numpy(words).to(last.device)
+        sums = torch.zeros_like(last).index_add(0, on_device, states)  # (U, D)
         return sums / torch.from_numpy(lengths).to(last.device, last.dtype)[:, None]
 
 
@@ -184,13 +190,19 @@ def char_layer(
     maker: partial,
     *,
     width: int,
-    char_width: int,
-    n_chars: int,
-    max_chars: int,
-    dropout: float,
-    learn_rate_scale: float,
+    char_width: int = 25,
+    n_chars: int = 1024,
+    max_chars: int = 40,
+    dropout: float = 0.0,
+    learn_rate_scale: float = 1.0,
 ) -> Encoder:
-    """The common part of the character encoders: the table of characters and the reading of words."""
+    """The common part of the character encoders: the table of characters and the reading of words.
+
+    char_width: Width of a character embedding.
+    n_chars: Rows of the character table.
+    max_chars: Longer words lose their middle.
+    dropout: On the character embeddings.
+    """
     check_option(
         name, "n_chars", n_chars, n_chars > EXACT, f"{EXACT} Latin characters have their own rows"
     )
@@ -206,74 +218,41 @@ def char_layer(
     )
 
 
+@with_options_of(char_layer)
 def build_char_bilstm(
-    char_width: int = 25,
-    hidden_width: int = 25,
-    pool: Literal["last", "mean"] = "last",
-    n_chars: int = 1024,
-    max_chars: int = 40,
-    dropout: float = 0.0,
-    learn_rate_scale: float = 1.0,
+    hidden_width: int = 25, pool: Literal["last", "mean"] = "last", **shared: Any
 ) -> Model[List[Doc], List[Floats2d]]:
     """Vectors of width 2 * hidden_width from a BiLSTM over the characters of each word.
 
-    char_width: Width of a character embedding.
     hidden_width: Width of the LSTM's state in each direction.
     pool: "last" concatenates the last states of both directions, "mean" takes the mean of all states.
-    n_chars: Rows of the character table.
-    max_chars: Longer words lose their middle.
-    dropout: On the character embeddings.
     """
-    return char_layer(
-        "CharBiLSTM",
-        partial(CharBiLSTM, hidden_width=hidden_width, pool=pool),
-        width=2 * hidden_width,
-        char_width=char_width,
-        n_chars=n_chars,
-        max_chars=max_chars,
-        dropout=dropout,
-        learn_rate_scale=learn_rate_scale,
-    )
+    maker = partial(CharBiLSTM, hidden_width=hidden_width, pool=pool)
+    return char_layer("CharBiLSTM", maker, width=2 * hidden_width, **shared)
 
 
+@with_options_of(char_layer)
 def build_char_cnn(
-    char_width: int = 25,
-    filters: int = 50,
-    kernel: int = 3,
-    n_chars: int = 1024,
-    max_chars: int = 40,
-    dropout: float = 0.0,
-    learn_rate_scale: float = 1.0,
+    filters: int = 50, kernel: int = 3, **shared: Any
 ) -> Model[List[Doc], List[Floats2d]]:
     """Vectors of width `filters`: one convolution over the characters of each word and the maximum.
 
     kernel: Characters that a filter sees at once; odd.
-    dropout: On the character embeddings.
-    The other options are those of CharBiLSTM.
     """
     check_option("CharCNN", "kernel", kernel, kernel % 2 == 1, "it must be odd")
-    return char_layer(
-        "CharCNN",
-        partial(CharCNN, filters=filters, kernel=kernel),
-        width=filters,
-        char_width=char_width,
-        n_chars=n_chars,
-        max_chars=max_chars,
-        dropout=dropout,
-        learn_rate_scale=learn_rate_scale,
-    )
+    maker = partial(CharCNN, filters=filters, kernel=kernel)
+    return char_layer("CharCNN", maker, width=filters, **shared)
 
 
+@with_options_of(char_layer)
 def build_int_net(
     char_width: int = 32,
     first_filters: int = 32,
     filters: int = 16,
     kernels: List[int] = [3, 5],  # noqa: B006 - read only; spaCy wants the default in the signature
     layers: int = 7,
-    n_chars: int = 1024,
-    max_chars: int = 40,
     dropout: float = 0.5,
-    learn_rate_scale: float = 1.0,
+    **shared: Any,
 ) -> Model[List[Doc], List[Floats2d]]:
     """Vectors of width len(kernels) * (first_filters + (layers - 1) / 2 * filters); 160 by default.
 
@@ -281,21 +260,13 @@ def build_int_net(
     filters: Filters of each kernel width in the later layers, and of the narrow layers.
     kernels: Characters that filters see at once; odd.
     layers: The first convolution and two layers for each block; odd.
-    dropout: On the character embeddings.
-    The other options are those of CharBiLSTM.
     """
     odd = bool(kernels) and all(kernel % 2 == 1 for kernel in kernels)
     check_option("IntNet", "kernels", kernels, odd, "there must be some and all must be odd")
     check_option("IntNet", "layers", layers, layers % 2 == 1, "one layer and two for each block")
-    return char_layer(
-        "IntNet",
-        partial(
-            IntNet, first_filters=first_filters, filters=filters, kernels=kernels, layers=layers
-        ),
-        width=len(kernels) * (first_filters + (layers - 1) // 2 * filters),
-        char_width=char_width,
-        n_chars=n_chars,
-        max_chars=max_chars,
-        dropout=dropout,
-        learn_rate_scale=learn_rate_scale,
+    maker = partial(
+        IntNet, first_filters=first_filters, filters=filters, kernels=kernels, layers=layers
     )
+    width = len(kernels) * (first_filters + (layers - 1) // 2 * filters)
+    shared.update(char_width=char_width, dropout=dropout)
+    return char_layer("IntNet", maker, width=width, **shared)

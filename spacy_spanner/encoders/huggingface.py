@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from typing import Any, Callable, Dict, Iterator, List, Literal, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Literal, Optional, Tuple, cast
 
 import torch
 from spacy.tokens import Doc
@@ -14,11 +14,11 @@ from torch import Tensor, nn
 
 from ..errors import Errors
 from ..forking import forks_wait
-from ..shim import ModuleShim, Size
+from ..shim import ModuleShim, Size, flatten, shim_of, split
 from .huggingface_files import Pretrained, load_pretrained
 from .huggingface_module import depth, make_module
-from .piece_options import piece_options, with_piece_options
-from .torch_layer import Encoder, check_option, flatten, grad_mode, no_tokens, split
+from .piece_options import piece_options
+from .torch_layer import Encoder, check_option, grad_mode, no_tokens, with_options_of
 
 NAME = "HuggingFaceEncoder"
 PRECISIONS = {"none": None, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -107,17 +107,11 @@ def numbers_of(value: Any, name: str = "") -> Iterator[Tuple[str, int]]:
             yield from numbers_of(item, key)
 
 
-def shim_of(model: Encoder) -> HuggingFaceShim:
-    shim = model.shims[0]
-    assert isinstance(shim, HuggingFaceShim)
-    return shim
-
-
 @forks_wait
 def forward(model: Encoder, docs: List[Doc], is_train: bool) -> Tuple[List[Floats2d], Callable]:
     if not any(len(doc) for doc in docs):
         return no_tokens(model, docs)
-    shim = shim_of(model)
+    shim = cast(HuggingFaceShim, shim_of(model))
     module = shim.module
     learns = is_train and module.learns
     module.train(learns)
@@ -155,7 +149,7 @@ def set_pretrained(model: Encoder, pretrained: Pretrained, name: str) -> None:
     module.encoder.load_state_dict(pretrained.state)
 
 
-@with_piece_options
+@with_options_of(piece_options)
 def build_huggingface_encoder(
     name: str,
     *,

@@ -18,8 +18,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..errors import Errors
+from ..grouping import like_lengths
 from .huggingface_files import KINDS, make_config, make_encoder
-from .pieces import PieceBatch, PieceReader, Windows, group_by_length
+from .pieces import PieceBatch, PieceReader, Windows
 
 # Pieces read at once: on a CPU what fits its caches, on a GPU what keeps it busy.
 CPU_TOKENS, GPU_TOKENS = 1024, 16384
@@ -72,7 +73,7 @@ class PieceModule(nn.Module, ABC):
         starts = numpy.empty(len(lengths), dtype="int64")  # of each sequence among all pieces
         n_pieces = 0
         budget = self.max_batch_tokens or (CPU_TOKENS if device.type == "cpu" else GPU_TOKENS)
-        for rows in group_by_length(lengths, max_tokens=budget):
+        for rows in like_lengths(lengths, lambda size: budget // size, lambda _: budget // 32):
             longest = int(lengths[rows[0]])
             starts[rows] = n_pieces + numpy.arange(len(rows)) * longest
             n_pieces += len(rows) * longest
@@ -90,8 +91,8 @@ class PieceModule(nn.Module, ABC):
             ids[row, : lengths[number]] = batch.ids[number]
         mask = None
         if lengths[rows[-1]] < longest:
-            real = numpy.arange(longest) < lengths[rows][:, None]
-            mask = torch.from_numpy(real.astype("int64")).to(device)
+            unpadded = numpy.arange(longest) < lengths[rows][:, None]
+            mask = torch.from_numpy(unpadded.astype("int64")).to(device)
         return Group(torch.from_numpy(ids).to(device), mask)
 
     def pool(self, pieces: Tensor, places: numpy.ndarray, batch: PieceBatch) -> Tensor:  # (T, D)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from inspect import Parameter, signature
-from typing import Any, Callable, Dict, Literal, Optional, TypeVar, get_type_hints
+from typing import Any, Dict, Literal, Optional
 
 from .pieces import Windows
 from .torch_layer import check_option
-
-Build = TypeVar("Build", bound=Callable[..., Any])
 
 
 def piece_options(
@@ -23,9 +20,8 @@ def piece_options(
     pooling: Literal["first", "mean", "max"] = "mean",
     max_batch_tokens: Optional[int] = None,
 ) -> Dict[str, Any]:
-    """The same as options of `make_module`, checked; docs/encoders.md explains them.
-
-    encoder: Its name in errors."""
+    """The same as options of `make_module`, checked; docs/encoders.md explains them. `encoder` is its name
+    in errors."""
     check = partial(check_option, encoder)
     check("window", window, window is None or window > 0, "it must be positive, or null")
     fits = stride > 0 and (window is None or stride <= window)
@@ -41,18 +37,3 @@ def piece_options(
         "pooling": pooling,
         "max_batch_tokens": max_batch_tokens,
     }
-
-
-def with_piece_options(build: Build) -> Build:
-    """`build` with the parameters of `piece_options` in place of its `**pieces`: spaCy reads the
-    signature to fill in defaults and to refuse wrong names and types."""
-    named = [p for p in signature(build).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
-    _, *shared = signature(piece_options).parameters.values()
-    hints = {**get_type_hints(piece_options), **get_type_hints(build)}
-    del hints["encoder"], hints["pieces"]
-    parameters = [p.replace(annotation=hints[p.name]) for p in [*named, *shared]]
-    vars(build)["__signature__"] = signature(build).replace(
-        parameters=parameters, return_annotation=hints["return"]
-    )
-    build.__annotations__ = hints
-    return build

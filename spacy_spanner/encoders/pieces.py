@@ -7,7 +7,7 @@ of all sequences, M pairs of a word and one of its pieces.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Iterator, List, Literal, Optional, Tuple
+from typing import Any, List, Literal, Optional, Tuple
 
 import numpy
 from spacy.attrs import IDX, LENGTH
@@ -99,7 +99,7 @@ class PieceReader:
 
     def read(self, docs: List[Doc]) -> PieceBatch:
         texts: List[str] = []
-        starts, ends, words, own = [], [], [], []  # of the words of each window: (W,)
+        starts, ends, words, owned = [], [], [], []  # of the words of each window: (W,)
         base = first_word = 0
         for doc in docs:
             places = doc.to_array([IDX, LENGTH]).astype("int64").reshape(-1, 2)
@@ -112,7 +112,7 @@ class PieceReader:
                 ends.append(word_ends[start:end] + (base - first))
                 number = numpy.arange(start, end)
                 words.append(number + first_word)
-                own.append((number >= own_start) & (number < own_end))
+                owned.append((number >= own_start) & (number < own_end))
                 base += last - first
             first_word += len(doc)
         pieces = self.encode(texts)
@@ -121,7 +121,7 @@ class PieceReader:
             flat_ends[:-1] = numpy.minimum(flat_ends[:-1] + 1, flat_starts[1:])
         piece, slot = overlaps(pieces.start, pieces.end, flat_starts, flat_ends)
         if self.overlap == "best":
-            kept = numpy.concatenate(own)[slot] & pieces.own[piece]
+            kept = numpy.concatenate(owned)[slot] & pieces.owned[piece]
             piece, slot = piece[kept], slot[kept]
         word = numpy.concatenate(words)[slot]
         order = numpy.argsort(word, kind="stable")
@@ -132,7 +132,7 @@ class PieceReader:
 
     def encode(self, texts: List[str]) -> Pieces:
         """The pieces of all windows; one with too many pieces gives several sequences."""
-        ids, places, own = [], [], []
+        ids, places, owned = [], [], []
         base = 0
         for text, encoding in zip(texts, self.tokenizer.encode_batch(texts), strict=True):
             parts = [encoding, *encoding.overflowing]
@@ -142,13 +142,13 @@ class PieceReader:
                 offsets = numpy.array(part.offsets or [(0, 0)], dtype="int64")
                 offsets[offsets[:, 0] < offsets[:, 1]] += base
                 places.append(offsets)
-                real = numpy.flatnonzero(numpy.array(part.special_tokens_mask) == 0)
+                ordinary = numpy.flatnonzero(numpy.array(part.special_tokens_mask) == 0)
                 owns = numpy.ones(len(offsets), dtype=bool)
                 if number > 0:
-                    owns[real[: self.shared - self.shared // 2]] = False
+                    owns[ordinary[: self.shared - self.shared // 2]] = False
                 if number < len(parts) - 1:
-                    owns[real[len(real) - self.shared // 2 :]] = False
-                own.append(owns)
+                    owns[ordinary[len(ordinary) - self.shared // 2 :]] = False
+                owned.append(owns)
             base += len(text)
         lengths = [len(sequence) for sequence in ids]
         flat = numpy.concatenate(places)
@@ -158,7 +158,7 @@ class PieceReader:
             numpy.concatenate([numpy.arange(length) for length in lengths]),
             flat[:, 0],
             flat[:, 1],
-            numpy.concatenate(own),
+            numpy.concatenate(owned),
         )
 
 
@@ -171,7 +171,7 @@ class Pieces:
     position: numpy.ndarray  # (P,)
     start: numpy.ndarray  # (P,)
     end: numpy.ndarray  # (P,)
-    own: numpy.ndarray  # (P,) of two sequences that share a piece, one owns it
+    owned: numpy.ndarray  # (P,) of two sequences that share a piece, one owns it
 
 
 def overlaps(
@@ -191,20 +191,3 @@ def overlaps(
     piece = numpy.repeat(numpy.arange(len(counts)), counts)
     step = numpy.arange(len(piece)) - numpy.repeat(numpy.cumsum(counts) - counts, counts)
     return piece, first[piece] + step
-
-
-def group_by_length(lengths: numpy.ndarray, *, max_tokens: int) -> Iterator[numpy.ndarray]:
-    """Numbers of sequences in groups of similar length: a group ends at the budget of tokens, padding
-    among them, or where its padding would cost more than another group.
-
-    lengths: Of the sequences.  (S,)
-    """
-    order = numpy.argsort(-lengths, kind="stable")
-    first = 0
-    while first < len(order):
-        longest = int(lengths[order[first]])
-        n_rows = max(1, max_tokens // longest)
-        padding = (longest - lengths[order[first : first + n_rows]]).cumsum()
-        n_rows = int((padding <= max_tokens // 32).sum())
-        yield order[first : first + n_rows]
-        first += n_rows

@@ -18,13 +18,12 @@ from thinc.api import Model
 from thinc.types import Floats2d
 from torch import Tensor
 
-from ..bridge import shim_of
 from ..errors import Errors
-from ..shim import ModuleShim
+from ..shim import ModuleShim, shim_of, split
 from .huggingface_module import Group, PieceModule
-from .piece_options import piece_options, with_piece_options
+from .piece_options import piece_options
 from .pieces import PieceReader, Windows
-from .torch_layer import Encoder, no_tokens, split
+from .torch_layer import Encoder, no_tokens, with_options_of
 
 NAME = "QuantizedEncoder"
 # A sum and a layer normalization in one take longer than in two: a fifth of the time of MiniLM.
@@ -96,7 +95,7 @@ def init(model: Encoder, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
     raise ValueError(Errors.S211)
 
 
-@with_piece_options
+@with_options_of(piece_options)
 def build_quantized_encoder(*, width: int, **pieces: Any) -> Model[List[Doc], List[Floats2d]]:
     """A transformer with int8 weights, as `spacy spanner quantize` makes it.
 

@@ -21,8 +21,8 @@ from thinc.types import Floats2d
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..bridge import shim_of
 from ..errors import Warnings
+from ..shim import shim_of
 from .torch_layer import Encoder, to_device, uniform, word_layer
 
 ATTRS = {"TAG": TAG, "POS": POS}

@@ -5,7 +5,8 @@ Axes: T tokens of the batch, U distinct values among them, D width.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from inspect import Parameter, cleandoc, signature
+from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar, get_type_hints
 
 import numpy
 import torch
@@ -17,13 +18,13 @@ from thinc.types import Floats2d
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..bridge import flatten, shim_of, split
 from ..errors import Errors
 from ..forking import forks_wait
-from ..shim import ModuleShim
+from ..shim import ModuleShim, flatten, shim_of, split
 
 Encoder = Model[List[Doc], List[Floats2d]]
 Read = Callable[[Encoder, numpy.ndarray, Vocab], Tuple[Any, ...]]
+Build = TypeVar("Build", bound=Callable[..., Any])
 
 
 def word_layer(
@@ -111,3 +112,28 @@ def check_option(name: str, option: str, value: Any, holds: bool, reason: str) -
     """Refuse a setting that cannot work, when the architecture is built."""
     if not holds:
         raise ValueError(Errors.S041.format(name=name, option=option, value=value, reason=reason))
+
+
+def with_options_of(shared: Callable[..., Any]) -> Callable[[Build], Build]:
+    """A builder of an architecture gets the options of `shared`, its keyword arguments with defaults,
+    and their doc-string in place of its `**` parameter: spaCy reads the signature to fill in defaults
+    and to refuse wrong names and types."""
+    _, _, meanings = cleandoc(shared.__doc__ or "").partition("\n\n")
+
+    def decorate(build: Build) -> Build:
+        parameters = dict(signature(build).parameters)
+        more = next(n for n, p in parameters.items() if p.kind is Parameter.VAR_KEYWORD)
+        del parameters[more]
+        for name, option in signature(shared).parameters.items():
+            if option.kind is Parameter.KEYWORD_ONLY and option.default is not Parameter.empty:
+                parameters.setdefault(name, option)
+        hints = {**get_type_hints(shared), **get_type_hints(build)}
+        build.__annotations__ = {name: hints[name] for name in [*parameters, "return"]}
+        typed = [p.replace(annotation=hints[name]) for name, p in parameters.items()]
+        build.__doc__ = f"{cleandoc(build.__doc__ or '')}\n{meanings}".rstrip()
+        vars(build)["__signature__"] = signature(build).replace(
+            parameters=typed, return_annotation=hints["return"]
+        )
+        return build
+
+    return decorate

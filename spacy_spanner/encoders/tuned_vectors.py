@@ -22,9 +22,8 @@ from thinc.util import xp2torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..bridge import shim_of
 from ..errors import Errors
-from ..shim import ModuleShim
+from ..shim import ModuleShim, shim_of
 from ..words import DIGIT
 from .torch_layer import Encoder, to_device, uniform, word_layer
 

@@ -14,17 +14,11 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
 
+from ..batch import SIZES
 from ..bridge import span_table_model
 from ..contract import SpanModule
 from ..errors import Errors
 
-SIZES = (
-    "self",
-    "width",
-    "n_labels",
-    "n_relations",
-    "n_given",
-)  # known when the model is initialized
 TOK2VEC = Parameter(
     "tok2vec",
     Parameter.POSITIONAL_OR_KEYWORD,
@@ -90,5 +84,5 @@ def option_parameters(module: Type[SpanModule], *, without: Dict[str, Any]) -> L
     return [
         parameter.replace(annotation=hints[name])
         for name, parameter in signature(module.__init__).parameters.items()
-        if name not in SIZES and name not in without
+        if name not in ("self", *SIZES) and name not in without  # sizes are known later
     ]

@@ -33,7 +33,7 @@ from .span_ner import build_span_ner
 SUREST = 0.99
 MOST_ODDS = math.log(SUREST / (1 - SUREST))
 CANNOT_JOIN = (
-    "`seq` must be able to judge the spans of `span`, as SeqNER does, and `span` to tell of all that it "
+    "`seq` must be able to judge the spans of `span`, as SeqNER does, and `span` to list all that it "
     'looks at, as SpanNER does; take "span" or "seq"'
 )
 Maker = Callable[..., SpanModule]

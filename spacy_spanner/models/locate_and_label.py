@@ -164,18 +164,18 @@ class LocateAndLabel(SpanModule, Proposes):
     def offsets_to_learn(
         self, view: View, spans: Spans, pooled: Tensor, positive: Tensor
     ) -> Tensor:
-        """As `offsets`. Positive spans alone teach the regressor: where they can be told apart
+        """As `offsets`. Positive spans alone teach the regressor: where they can be separated
         without waiting for a device, the others, most of all, get no backward pass.  (S, 2)"""
         if positive.device.type != "cpu":
             return self.offsets(view, spans, pooled)
         learn, rest = positive.nonzero()[:, 0], (~positive).nonzero()[:, 0]
         with torch.no_grad():
             others = self.offsets(view, spans.pick(rest), pooled.index_select(0, rest))
-        own = self.offsets(view, spans.pick(learn), pooled.index_select(0, learn))
+        learned = self.offsets(view, spans.pick(learn), pooled.index_select(0, learn))
         return (
             others.new_empty((len(positive), 2))
             .index_copy(0, rest, others)
-            .index_copy(0, learn, own)
+            .index_copy(0, learn, learned)
         )
 
     def offsets(self, view: View, spans: Spans, pooled: Tensor) -> Tensor:

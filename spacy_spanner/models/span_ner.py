@@ -178,9 +178,9 @@ class SpanNER(SpanModule, ListsCandidates):
         over = inside & (logits[..., 1:] - logits[..., :1] > least)
         row, start, cell, label = over.nonzero(as_tuple=True)
         classes = logits[row, start, cell]  # (N, K)
-        own = classes.gather(1, label[:, None] + 1)  # (N, 1)
+        chosen = classes.gather(1, label[:, None] + 1)  # (N, 1)
         others = classes.scatter(1, label[:, None] + 1, -torch.inf).logsumexp(1)
-        odds = own[:, 0] - others  # (N,)
+        odds = chosen[:, 0] - others  # (N,)
         keep = odds > least[label]
         return torch.stack((row, start, start + cell + 1, label), 1)[keep], odds[keep]
 

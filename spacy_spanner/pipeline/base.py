@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from copy import copy
 from itertools import islice, takewhile
 from typing import Any, Callable, ClassVar, Dict, Iterable, List, NoReturn, Optional, Set, Tuple
@@ -15,12 +16,14 @@ from spacy.tokens import Doc
 from spacy.training import Example, validate_examples
 from thinc.api import Model, Optimizer, set_dropout_rate
 
-from ..batch import START, RowGold, Rows, SpanBatch
+from ..batch import START, RowGold, Rows, SpanBatch, SpanPrediction
 from ..errors import Errors, Warnings
 from .configured import ConfiguredPipe
-from .gold import span_keys
+from .gold import TOO_WIDE, span_keys
+from .outputs import flatten_prediction, write_ents, write_spans
 from .rows import cut_rows
 from .seen import NOTHING, REACH, SPAN, UNKNOWN, learn_from, limit, row_sizes
+from .sentences import ONE_SENTENCE
 
 
 class TablePipe(ConfiguredPipe, ABC):
@@ -29,7 +32,8 @@ class TablePipe(ConfiguredPipe, ABC):
 
     new_counts: Callable[[], Any]  # makes what lost gold is counted in
     # A context vector of many more tokens than the sentences of training have is nothing the head knows.
-    longest_sentence: ClassVar[int] = 48
+    longest_sentence: ClassVar[int] = ONE_SENTENCE
+    prefixes: ClassVar[Tuple[str, ...]] = ("",)  # of the thresholds that the head takes, in order
     _rehearsal_model: Optional[Model] = None  # `nlp.resume_training` puts a copy of the model here
 
     @property
@@ -52,7 +56,7 @@ class TablePipe(ConfiguredPipe, ABC):
 
     @abstractmethod
     def _report(self, counts: Any) -> None:
-        """Warn once of gold that cannot be learned, with numbers."""
+        """Warn of all gold that cannot be learned (`_warn_lost`)."""
 
     def update(
         self,
@@ -209,12 +213,20 @@ class TablePipe(ConfiguredPipe, ABC):
         return SpanBatch(
             docs,
             rows,
-            self.head_thresholds(),
+            numpy.concatenate([self.head_thresholds(prefix) for prefix in self.prefixes]),
             cfg["max_cells"],
             max_width=self._max_width(),
             max_reach=limit(cfg["seen"], REACH, cfg["width_factor"]),
             gold=gold,
         )
+
+    def _write_entities(self, docs: List[Doc], found: SpanPrediction, overlaps: str) -> None:
+        """Write spans wherever this component does; entities are chosen by a rule of `overlaps`."""
+        if self.writes_spans:
+            write_spans(docs, found, self.labels, self.cfg["spans_key"])
+        if self.writes_ents:
+            flat = flatten_prediction(found, self.thresholds(), overlaps)
+            write_ents(docs, flat, self.labels, self.cfg["ents_key"])
 
     def _marked(self, examples: List[Example]) -> List[Doc]:
         """The documents whose sentence boundaries are used in training: the predicted ones, as in
@@ -248,6 +260,17 @@ class TablePipe(ConfiguredPipe, ABC):
         known = limit(self.cfg["seen"], SPAN, self.cfg["width_factor"])
         return min((width for width in (bound, known) if width is not None), default=None)
 
+    def _warn_lost(self, counts: Counter, message: str) -> None:
+        """Warn once of gold of a kind that cannot be learned, with numbers.
+
+        counts: `total`, and how often gold was lost for each reason."""
+        lost = {reason: n for reason, n in counts.items() if n and reason != "total"}
+        limit = f"{TOO_WIDE} = {self.model.attrs['max_width']}"
+        reasons = "; ".join(f"{n} {limit if r == TOO_WIDE else r}" for r, n in lost.items())
+        if lost:
+            values = {"lost": sum(lost.values()), "total": counts["total"], "reasons": reasons}
+            self._warn(message, message.format(name=self.name, **values))
+
     def _fail_without_gold(self, references: List[Doc], key: Optional[str]) -> NoReturn:
         """Nothing is annotated where this component looks: say where something is."""
         keys = ", ".join(repr(key) for key in span_keys(references)) or "none"
@@ -272,8 +295,3 @@ def show_words(pipes: Iterable[Any], get_examples: Callable[[], Iterable[Example
     for node in (node for model in models for node in model.walk()):
         if "learn_words" in node.attrs:
             node.attrs["learn_words"](node, (eg.predicted for eg in get_examples()))
-
-
-def reasons_of(counts: Any) -> Tuple[Dict[str, int], int]:
-    """Why gold was lost and how often, and how much there was."""
-    return {r: n for r, n in counts.items() if n and r != "total"}, counts["total"]

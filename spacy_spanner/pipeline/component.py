@@ -19,9 +19,9 @@ from ..batch import RowGold, Rows, SpanBatch, SpanPrediction
 from ..errors import Rule, Warnings
 from ..overlaps import RULES
 from ..scorers import score_span_table
-from .base import TablePipe, reasons_of
-from .gold import TOO_WIDE, DocGold, read_gold, row_gold
-from .outputs import calibrate, flatten_prediction, trim, write_ents, write_spans
+from .base import TablePipe
+from .gold import DocGold, read_gold, row_gold
+from .outputs import calibrate, trim
 from .settings import OUTPUTS, Setting
 
 SAMPLE_SIZE = 500  # examples a head may look at before training
@@ -127,12 +127,7 @@ class SpanTablePipe(TablePipe):
 
     def set_annotations(self, docs: Iterable[Doc], prediction: SpanPrediction) -> None:
         """Write what `predict` found, also where it found nothing."""
-        docs = list(docs)
-        if self.writes_spans:
-            write_spans(docs, prediction, self.labels, self.cfg["spans_key"])
-        if self.writes_ents:
-            flat = flatten_prediction(prediction, self.thresholds(), self.cfg["overlaps"])
-            write_ents(docs, flat, self.labels, self.cfg["ents_key"])
+        self._write_entities(list(docs), prediction, self.cfg["overlaps"])
 
     def initialize(
         self,
@@ -187,16 +182,7 @@ class SpanTablePipe(TablePipe):
         )
 
     def _report(self, counts: Counter) -> None:
-        """Warn once of gold that cannot be learned, with numbers."""
-        reasons, total = reasons_of(counts)
-        max_width = self.model.attrs["max_width"]
-        parts = [
-            f"{n} {reason}" + (f" = {max_width}" if reason == TOO_WIDE else "")
-            for reason, n in reasons.items()
-        ]
-        values = {"lost": sum(reasons.values()), "total": total, "reasons": "; ".join(parts)}
-        if reasons:
-            self._warn("gold", Warnings.SW01.format(name=self.name, **values))
+        self._warn_lost(counts, Warnings.SW01)
 
     def _check_score_weights(self, nlp: Language) -> None:
         """Warn of weights for `spans_<key>_*` and `ents_*` that nothing in the pipeline fills."""

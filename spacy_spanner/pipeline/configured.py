@@ -16,7 +16,7 @@ from thinc.api import Model
 from ..batch import SpanBatch
 from ..errors import Errors, Rule, check
 from ..span_scores import register_extensions
-from .loading import check_label_dims, load_model, load_settings, read_bytes
+from .loading import check_label_dims, load_model, load_settings, stored_bytes
 from .outputs import raw_thresholds
 from .seen import UNKNOWN
 from .settings import Setting, plain, shared_rules, type_rules
@@ -138,19 +138,21 @@ class ConfiguredPipe(TrainablePipe):
         self.vocab.strings.add(label)
         return 1
 
-    def thresholds(self) -> numpy.ndarray:
-        """The threshold of each label.  (C,)"""
-        by_label = self.cfg["label_thresholds"]
-        values = [by_label.get(label, self.cfg["threshold"]) for label in self.labels]
+    def thresholds(self, prefix: str = "") -> numpy.ndarray:
+        """The threshold of each label.  (C,)
+
+        prefix: Of the settings and labels, "relation_" for those of relations."""
+        common, by_label = self.cfg[f"{prefix}threshold"], self.cfg[f"{prefix}label_thresholds"]
+        values = [by_label.get(label, common) for label in self.cfg[f"{prefix}labels"]]
         return numpy.array(values, dtype="float32")
 
-    def head_thresholds(self) -> numpy.ndarray:
-        """The thresholds for the uncalibrated scores of the head.  (C,)"""
-        return raw_thresholds(self.thresholds(), self.cfg["temperature"])
+    def head_thresholds(self, prefix: str = "") -> numpy.ndarray:
+        """The same for the uncalibrated scores of the head.  (C,)"""
+        return raw_thresholds(self.thresholds(prefix), self.cfg[f"{prefix}temperature"])
 
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> ConfiguredPipe:
         """Load the component from a folder; what was changed or damaged is refused."""
-        return self._load(util.from_disk, Path(path), exclude, read_bytes)
+        return self._load(util.from_disk, Path(path), exclude, stored_bytes)
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> ConfiguredPipe:
         """As `from_disk`, from what `to_bytes` gave."""

@@ -179,14 +179,19 @@ def rows_known(
     masks = [None if gold is None else gold.known for gold in golds]
     if not len(cut) and all(mask is None for mask in masks):
         return None
-    line = numpy.ones(int(rows.lengths.sum()), dtype=bool)
-    for mask, first in zip(masks, rows.doc_starts.tolist()):
-        if mask is not None:
-            line[first : first + len(mask)] = mask
-    known = [line[row[START] : row[END]].copy() for row in rows.table]
+    known = row_masks(masks, rows)
     for row, start, end in cut:
         known[row][max(start, 0) : end] = False
     return known
+
+
+def row_masks(masks: Sequence[Optional[numpy.ndarray]], rows: Rows) -> List[numpy.ndarray]:
+    """Masks of the tokens of documents (None: all True) as masks of the tokens of rows."""
+    line = numpy.ones(int(rows.lengths.sum()), dtype=bool)
+    for mask, first in zip(masks, rows.doc_starts.tolist(), strict=True):
+        if mask is not None:
+            line[first : first + len(mask)] = mask
+    return [line[row[START] : row[END]].copy() for row in rows.table]
 
 
 def span_keys(docs: Iterable[Doc]) -> List[str]:

@@ -10,15 +10,10 @@ from typing import Any, Callable, Dict, Optional
 import srsly
 from thinc.api import Model
 
+from ..batch import SIZES
 from ..errors import Errors
 
 MOST_BYTES = 16_000_000  # of stored settings; labels take most of it
-DIMS = {  # of sizes of a module
-    "width": ("nI", "nO"),
-    "n_labels": ("nO",),
-    "n_relations": ("nR",),
-    "n_given": ("nG",),
-}
 SIZED = ("E", "W", "b", "G")  # weights of thinc's layers, whose axes are among their dimensions
 CHANGING = ("dropout_rate", "static_width")  # numbers of a layer that the config does not decide
 
@@ -48,7 +43,7 @@ FACTS: Dict[str, Callable[[Any], bool]] = {
 }
 
 
-def read_bytes(path: Path) -> Optional[bytes]:
+def stored_bytes(path: Path) -> Optional[bytes]:
     """The content of a stored file; None where there is none."""
     return path.read_bytes() if path.is_file() else None
 
@@ -103,9 +98,10 @@ def check_node(node: Model, before: Dict[str, Any], *, is_built: bool) -> None:
     for shim in node.shims:
         sizes = getattr(shim, "sizes", {})
         if hasattr(shim, "is_built") and shim.is_built != is_built:
-            raise ValueError(f"the weights of {node.name} are there without its sizes, or lack")
-        for size, dims in DIMS.items():
-            if size in sizes and sizes[size] not in [node.maybe_get_dim(dim) for dim in dims]:
+            raise ValueError(f"the weights of {node.name} are there without its sizes, or missing")
+        for size, dim in SIZES.items():
+            dims = (dim, "nO") if size == "width" else (dim,)  # of a head, or of an encoder
+            if size in sizes and sizes[size] not in [node.maybe_get_dim(name) for name in dims]:
                 raise ValueError(f"{size} of {node.name} is {sizes[size]}, its layer has another")
     for param in node.param_names if is_built else ():
         array: Any = node.get_param(param)  # says so where there is none

@@ -13,9 +13,9 @@ from spacy.language import Language
 from spacy.util import load_model_from_config
 from thinc.api import Config
 
-from ..encoders.huggingface import shim_of as full_shim
 from ..encoders.quantized import build_quantized_encoder
 from ..errors import Errors, UserError
+from ..shim import shim_of
 from .graph import quantized_graph
 
 FULL, INT8 = "spacy-spanner.HuggingFaceEncoder.v1", "spacy-spanner.QuantizedEncoder.v1"
@@ -61,11 +61,11 @@ def quantized_block(block: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def copy_encoder(full: Any, small: Any) -> None:
-    shim = full_shim(full.model)
+    shim = shim_of(full.model)
     max_pieces = int(shim.sizes["max_pieces"])
     found = quantized_graph(shim.module, max_pieces=max_pieces)
     graph = numpy.frombuffer(found, dtype="uint8")
-    module: Any = small.model.shims[0].build(
+    module: Any = shim_of(small.model).build(
         tokenizer=shim.sizes["tokenizer"],
         max_pieces=max_pieces,
         pad=shim.module.pad,

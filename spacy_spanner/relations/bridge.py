@@ -13,19 +13,9 @@ from thinc.types import Floats2d
 from torch import Tensor
 
 from ..batch import START, RelationPrediction, SpanBatch
-from ..bridge import (
-    init,
-    line_vectors,
-    resize_output,
-    shim_of,
-    to_documents,
-    train_rows,
-)
+from ..bridge import line_vectors, on_host, row_groups, shim_of, table_model, to_documents
 from ..contract import Decoded, Facts, SpanModule, Tokens
-from ..forking import forks_wait
-from ..grouping import group_rows
-from ..row_tensors import gather, take_rows
-from ..shim import ModuleShim
+from ..row_tensors import take_rows
 
 RelationModel = Model[SpanBatch, Any]
 
@@ -60,31 +50,13 @@ def relation_table_model(
     """The model of a relation component: tok2vec, then a head that is also a `Linker`. The maker
     is called with width=, n_labels= (of entities), n_relations= and, where entities are given,
     n_given= (their labels)."""
-    model: RelationModel = Model(
-        "relation_table",
-        forward,
-        init=init,
-        layers=[] if tok2vec is None else [tok2vec],
-        shims=[ModuleShim(maker, learn_rate_scale=learn_rate_scale)],
-        dims={"nI": None, "nO": None, "nR": None, "nG": None},
-        refs={"tok2vec": tok2vec},
-        attrs={
-            "max_width": facts.max_width,
-            "needs_sentences": True,
-            "learns_boundaries": facts.learns_boundaries,
-        },
-    )
-    model.attrs["resize_output"] = resize_output
-    return model
-
-
-@forks_wait
-def forward(model: RelationModel, batch: SpanBatch, is_train: bool) -> Tuple[Any, Callable]:
-    """The loss of a batch with gold in training, otherwise the entities and relations found."""
-    tokvecs, backprop_tokvecs = model.layers[0](batch.docs, is_train)
-    if is_train:
-        return train_rows(model, batch, tokvecs, backprop_tokvecs)
-    return predict_rows(model, batch, tokvecs), lambda d_output: []
+    attrs = {
+        "max_width": facts.max_width,
+        "needs_sentences": True,
+        "learns_boundaries": facts.learns_boundaries,
+    }
+    scale, dims = learn_rate_scale, ("nR", "nG")
+    return table_model("relation_table", tok2vec, maker, predict_rows, attrs, scale, dims)
 
 
 def predict_rows(
@@ -97,8 +69,7 @@ def predict_rows(
     with torch.inference_mode():
         flat = line_vectors(model, batch, tokvecs)  # (T, D)
         thresholds = torch.from_numpy(batch.thresholds).to(flat.device)  # (C + R,)
-        groups = list(group_rows(module, batch))
-        for rows, tokens in zip(groups, gather(flat, batch, groups), strict=True):
+        for rows, tokens in row_groups(module, batch, flat):
             found.append(find(module, batch, tokens, rows, thresholds))
     spans, span_scores, links, link_scores = map(numpy.concatenate, zip(*found, strict=True))
     entities = to_documents(batch, spans, span_scores)
@@ -124,19 +95,15 @@ def find(
     if (batch.thresholds[n_labels:] >= 1).all():  # where only entities are asked for
         ends = ends[:0]
     links = module.link(encoded, ends, thresholds[n_labels:])
-    results = []
-    for table, scores in [(found.spans, found.scores), (links.relations, links.scores)]:
-        on_host = table.cpu().numpy()
-        numbers = rows[on_host[:, 0]]
-        results += [numpy.column_stack([numbers, on_host[:, 1:]]), scores.float().cpu().numpy()]
-    return tuple(results)
+    of_spans = on_host(found.spans, found.scores, rows)
+    return of_spans + on_host(links.relations, links.scores, rows)
 
 
 def links_to_documents(
     batch: SpanBatch, links: numpy.ndarray, scores: numpy.ndarray
 ) -> Tuple[numpy.ndarray, numpy.ndarray]:
     """Relations in row coordinates (M, 6) as relations in documents. Each row answers only for
-    those whose first token it owns, be that of the head or of the tail, and nobody for those that
+    those whose first token it owns, be that of the head or of the tail, and none for those that
     reach further than `max_reach`."""
     row, label = links[:, 0], links[:, 5]
     ends = links[:, 1:5] + batch.rows.table[row, START][:, None]  # (M, 4)

@@ -12,9 +12,8 @@ from spacy.training import Example, validate_get_examples
 
 from ..batch import RelationPrediction, RowGold, Rows, SpanBatch, SpanPrediction
 from ..errors import Errors, Warnings
-from ..pipeline.base import reasons_of
 from ..pipeline.gold import same_tokens
-from ..pipeline.outputs import calibrate, flatten_prediction, trim, write_ents, write_spans
+from ..pipeline.outputs import calibrate, trim
 from ..pipeline.seen import within_sentences
 from ..sentences import marked_starts
 from .configured import ConfiguredRelationPipe
@@ -66,12 +65,7 @@ class RelationPipe(ConfiguredRelationPipe):
     def set_annotations(self, docs: Iterable[Doc], prediction: RelationPrediction) -> None:
         """Write what `predict` found, also where it found nothing."""
         docs = list(docs)
-        entities = prediction.entities
-        if self.writes_spans:
-            write_spans(docs, entities, self.labels, self.cfg["spans_key"])
-        if self.writes_ents:
-            flat = flatten_prediction(entities, self.thresholds(), "best")
-            write_ents(docs, flat, self.labels, self.cfg["ents_key"])
+        self._write_entities(docs, prediction.entities, "best")
         allowed = {(h, r, t) for h, r, t in self.cfg["label_pairs"]}
         key, only = self.entities_key, allowed if self.cfg["seen_pairs"] else None
         write_relations(docs, prediction, self.relation_labels, key, only, self.cfg["symmetric"])
@@ -182,10 +176,5 @@ class RelationPipe(ConfiguredRelationPipe):
         return relation_row_gold(golds, rows, max_width=max_width, counts=counts)
 
     def _report(self, counts: Lost) -> None:
-        """Warn once of gold that cannot be learned, with numbers."""
-        for lost, message in [(counts.spans, Warnings.SW01), (counts.relations, Warnings.SW03)]:
-            reasons, total = reasons_of(lost)
-            told = "; ".join(f"{n} {reason}" for reason, n in reasons.items())
-            values = {"lost": sum(reasons.values()), "total": total, "reasons": told}
-            if reasons:
-                self._warn(message, message.format(name=self.name, **values))
+        self._warn_lost(counts.spans, Warnings.SW01)
+        self._warn_lost(counts.relations, Warnings.SW03)

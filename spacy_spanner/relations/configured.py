@@ -12,7 +12,6 @@ from ..batch import SpanBatch
 from ..errors import Errors, Rule
 from ..pipeline.base import TablePipe
 from ..pipeline.loading import are_labels, is_number
-from ..pipeline.outputs import raw_thresholds
 from ..pipeline.settings import BY_LABEL, LABELS, OUTPUTS, PROBABILITY, Setting, fits
 from .gold import Lost
 from .records import register_extensions
@@ -32,6 +31,7 @@ class ConfiguredRelationPipe(TablePipe):
     }
     new_counts = Lost
     longest_sentence = 128  # relations are looked for inside sentences
+    prefixes = ("", "relation_")
 
     relation_threshold, relation_temperature = Setting(), Setting()
     relation_label_thresholds, symmetric = Setting(), Setting()
@@ -74,7 +74,7 @@ class ConfiguredRelationPipe(TablePipe):
         shared: Settings that all components have. Both ends of a relation must be in one row, see
             `window`.
         """
-        own: Dict[str, Any] = {
+        settings: Dict[str, Any] = {
             "relation_labels": [],
             "given_labels": [],  # of the entities in training, where others find them
             "label_pairs": [],  # labels of head, relation and tail of the gold relations
@@ -88,7 +88,7 @@ class ConfiguredRelationPipe(TablePipe):
             "seen_pairs": seen_pairs,
             "learn_unlinked": learn_unlinked,
         }
-        super().__init__(vocab, model, name, own, **shared)
+        super().__init__(vocab, model, name, settings, **shared)
         self.scorer = scorer
         register_extensions()
 
@@ -131,8 +131,12 @@ class ConfiguredRelationPipe(TablePipe):
     @property
     def label_data(self) -> Dict[str, List[str]]:
         """What `spacy init labels` stores and `initialize(labels=)` takes."""
-        own = {"entities": list(self.labels), "relations": list(self.relation_labels)}
-        return own if self.predicts_entities else {**own, "given": list(self.cfg["given_labels"])}
+        labels = {"entities": list(self.labels), "relations": list(self.relation_labels)}
+        return (
+            labels
+            if self.predicts_entities
+            else {**labels, "given": list(self.cfg["given_labels"])}
+        )
 
     @property
     def predicts_entities(self) -> bool:
@@ -167,14 +171,7 @@ class ConfiguredRelationPipe(TablePipe):
 
     def relation_thresholds(self) -> numpy.ndarray:
         """The threshold of each relation label.  (R,)"""
-        own, common = self.cfg["relation_label_thresholds"], self.cfg["relation_threshold"]
-        values = [own.get(label, common) for label in self.relation_labels]
-        return numpy.array(values, dtype="float32")
-
-    def head_thresholds(self) -> numpy.ndarray:
-        """Those of the entity labels, then those of the relation labels.  (C + R,)"""
-        of_relations = raw_thresholds(self.relation_thresholds(), self.cfg["relation_temperature"])
-        return numpy.concatenate([super().head_thresholds(), of_relations])
+        return self.thresholds("relation_")
 
     def _given_ids(self) -> Dict[str, int]:
         return {label: number for number, label in enumerate(self.cfg["given_labels"])}
@@ -183,6 +180,8 @@ class ConfiguredRelationPipe(TablePipe):
 def are_label_pairs(value: Any) -> bool:
     """Whether it is a list of the labels of a head, a relation and a tail each."""
     return isinstance(value, list) and all(
-        isinstance(own, list) and len(own) == 3 and all(isinstance(label, str) for label in own)
-        for own in value
+        isinstance(triple, list)
+        and len(triple) == 3
+        and all(isinstance(label, str) for label in triple)
+        for triple in value
     )

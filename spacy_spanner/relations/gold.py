@@ -20,6 +20,7 @@ from ..pipeline.gold import (
     on_line,
     read_gold,
     row_gold,
+    row_masks,
     same_tokens,
     touching,
 )
@@ -111,13 +112,13 @@ def read_relation_gold(
     if not known.all():
         entities.known = known if entities.known is None else known & entities.known
     relations = numpy.array(sorted(table), dtype="int64").reshape(-1, 5)
-    ends = [entities.spans, unlabelled(relations[:, :2]), unlabelled(relations[:, 2:4])]
+    ends = [entities.spans, without_labels(relations[:, :2]), without_labels(relations[:, 2:4])]
     if label_ids is None:
         ends.append(given_entities(example, spans_key, given_ids))
     return RelationGold(entities, relations, numpy.concatenate(ends))
 
 
-def unlabelled(spans: numpy.ndarray) -> numpy.ndarray:
+def without_labels(spans: numpy.ndarray) -> numpy.ndarray:
     """Spans (n, 2) with a label that is not known.  (n, 3)"""
     return numpy.pad(spans, ((0, 0), (0, 1)), constant_values=-1)
 
@@ -173,8 +174,10 @@ def relation_row_gold(
     entities = [None if gold is None else gold.entities for gold in golds]
     gold = row_gold(entities, rows, flat=False, max_width=max_width, counts=counts.spans)
     gold.relations = row_relations(golds, rows, counts.relations)
-    gold.ends = row_entities([None if own is None else own.ends for own in golds], rows)
-    if any(own is not None and not own.is_linked for own in golds):
+    gold.ends = row_entities(
+        [None if doc_gold is None else doc_gold.ends for doc_gold in golds], rows
+    )
+    if any(doc_gold is not None and not doc_gold.is_linked for doc_gold in golds):
         gold.linked = rows_linked(golds, rows, gold.known)
     return gold
 
@@ -185,13 +188,12 @@ def rows_linked(
     known: Optional[List[numpy.ndarray]],
 ) -> List[numpy.ndarray]:
     """The tokens of each row, among those known, that are in documents with annotated relations."""
-    line = numpy.ones(int(rows.lengths.sum()), dtype=bool)
-    for own, first, length in zip(golds, rows.doc_starts, rows.lengths, strict=True):
-        line[first : first + length] = own is not None and own.is_linked
-    linked = [line[row[START] : row[END]] for row in rows.table]
+    pairs = zip(golds, rows.lengths, strict=True)
+    masks = [numpy.full(length, gold is not None and gold.is_linked) for gold, length in pairs]
+    linked = row_masks(masks, rows)
     if known is None:
         return linked
-    return [own & others for own, others in zip(linked, known, strict=True)]
+    return [mask & others for mask, others in zip(linked, known, strict=True)]
 
 
 def row_relations(
@@ -212,7 +214,7 @@ def row_relations(
 
 
 def entities_of(doc: Doc, spans_key: Optional[str]) -> Optional[List[Span]]:
-    """The entities that a document has, the most probable first; None where nobody looked for any."""
+    """The entities that a document has, the most probable first; None where they are not annotated."""
     if spans_key is None:
         return list(doc.ents) if doc.has_annotation("ENT_IOB") else None
     if spans_key not in doc.spans:

@@ -47,7 +47,7 @@ class Relation(NamedTuple):
     head: Span
     tail: Span
     label: str
-    score: Optional[float] = None  # 0..1; None where nobody gave one, as in gold
+    score: Optional[float] = None  # 0..1; None where there is none, as in gold
 
     def stored(self) -> StoredRelation:
         head, tail = self.head, self.tail

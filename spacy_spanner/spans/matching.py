@@ -42,9 +42,8 @@ def pair(starts: Tensor, ends: Tensor, gold: Tensor, n_rows: int) -> Tuple[Tenso
     n_gold, n_candidates = len(gold), len(starts)
     overlap = iou(starts, ends, gold[:, 1:2], gold[:, 2:3])  # (N, M), each in its own row only
     rows = gold[:, :1].expand(-1, n_candidates)  # (N, M)
-    best = overlap.new_zeros((n_rows, n_candidates)).scatter_reduce(
-        0, rows, overlap, "amax"
-    )  # (B, M)
+    best = overlap.new_zeros((n_rows, n_candidates))  # (B, M)
+    best = best.scatter_reduce(0, rows, overlap, "amax")
     number = torch.arange(n_gold, device=gold.device)[:, None]  # (N, 1)
     is_best = (overlap > 0) & (overlap == best.index_select(0, gold[:, 0]))  # (N, M)
     first = torch.where(is_best, number, n_gold)  # (N, M)

@@ -29,7 +29,9 @@ def measure(
     with TemporaryDirectory() as folder, ExitStack() as stack:
         file = Path(folder) / "texts.json"
         file.write_text(json.dumps(texts), encoding="utf-8")
-        workers = [stack.enter_context(Worker(pipeline, file, threads)) for pipeline in pipelines]
+        workers = [
+            stack.enter_context(PipelineProcess(pipeline, file, threads)) for pipeline in pipelines
+        ]
         for worker in workers:
             worker.run()  # warms up
         results: List[List[Measured]] = [[] for _ in workers]
@@ -42,7 +44,7 @@ def measure(
         ]
 
 
-class Worker:
+class PipelineProcess:
     """The process of a pipeline, which ends with the context."""
 
     def __init__(self, pipeline: str, texts: Path, threads: int):
@@ -56,7 +58,7 @@ class Worker:
             text=True,
         )
 
-    def __enter__(self) -> Worker:
+    def __enter__(self) -> PipelineProcess:
         self.start = self._answer()
         return self
 

@@ -16,7 +16,6 @@ from ..corpus.pairs import DocPair
 from ..errors import Errors
 from ..pipeline.base import TablePipe
 from ..pipeline.component import SpanTablePipe
-from ..pipeline.outputs import raw_thresholds
 from .thresholds import DIGITS, Candidates, ThresholdSetting, tune
 
 FLOOR = 0.005  # the lowest threshold that is tried
@@ -60,9 +59,15 @@ def fit_spans(
     nlp: Language, name: str, pipe: TablePipe, pairs: Iterable[DocPair], **options: Any
 ) -> Fit:
     """The thresholds of spans of a component of either kind."""
-    candidates = collect_candidates(nlp, name, pairs)
-    current = {key: pipe.cfg[key] for key in ("threshold", "temperature")}
-    return Fit(candidates, *tune(candidates, pipe.thresholds(), **current, **options))
+    return fit_candidates(pipe, collect_candidates(nlp, name, pairs), **options)
+
+
+def fit_candidates(
+    pipe: TablePipe, candidates: Candidates, prefix: str = "", **options: Any
+) -> Fit:
+    """The current and the best setting of a component for these candidates."""
+    current = {key: pipe.cfg[prefix + key] for key in ("threshold", "temperature")}
+    return Fit(candidates, *tune(candidates, pipe.thresholds(prefix), **current, **options))
 
 
 def collect_candidates(nlp: Language, name: str, pairs: Iterable[DocPair]) -> Candidates:
@@ -94,7 +99,8 @@ def collect_candidates(nlp: Language, name: str, pairs: Iterable[DocPair]) -> Ca
     for number, span in found:
         judged[number][span] = None
     judged = [
-        judged_spans(own, gold, output=kind) for own, gold in zip(judged, references, strict=True)
+        judged_spans(spans, gold, output=kind)
+        for spans, gold in zip(judged, references, strict=True)
     ]
     use = numpy.array([span in judged[number] for number, span in found], dtype=bool)
     correct = numpy.array([span in golds[number] for number, span in found], dtype=bool)
@@ -128,13 +134,13 @@ def predict_all(pipe: TablePipe, docs: Iterable[Doc], *, size: int) -> SpanPredi
 
 
 @contextmanager
-def lowered_threshold(pipe: TablePipe) -> Iterator[float]:
-    """The component without calibration and with one threshold no higher than any it has; it finds
-    no relations."""
-    raw = raw_thresholds(pipe.thresholds(), pipe.cfg["temperature"])
-    floor = min(FLOOR, float(raw.min(initial=FLOOR)))
-    values: Dict[str, Any] = {"threshold": floor, "label_thresholds": {}, "temperature": 1.0}
-    if "relation_threshold" in pipe.cfg:
+def lowered_threshold(pipe: TablePipe, prefix: str = "") -> Iterator[float]:
+    """The component without calibration and with one threshold no higher than any it has. While those
+    of spans are lowered, it finds no relations."""
+    floor = min(FLOOR, float(pipe.head_thresholds(prefix).min(initial=FLOOR)))
+    lowest = {"threshold": floor, "label_thresholds": {}, "temperature": 1.0}
+    values: Dict[str, Any] = {prefix + key: value for key, value in lowest.items()}
+    if not prefix and "relation_threshold" in pipe.cfg:
         values.update(relation_threshold=1.0, relation_label_thresholds={})
     with changed_settings(pipe, values):
         yield floor

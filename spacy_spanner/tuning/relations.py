@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from functools import partial
 from typing import Any, Dict, Iterator, List, Tuple
 
@@ -13,11 +12,18 @@ from spacy.util import minibatch
 
 from ..batch import SpanPrediction
 from ..corpus.pairs import DocPair
-from ..pipeline.outputs import raw_thresholds
 from ..relations import keyed_relations
 from ..relations.component import RelationPipe
-from .component import FLOOR, Fit, changed_settings, fit_spans, only_before, settings_for
-from .thresholds import Candidates, tune
+from .component import (
+    Fit,
+    changed_settings,
+    fit_candidates,
+    fit_spans,
+    lowered_threshold,
+    only_before,
+    settings_for,
+)
+from .thresholds import Candidates
 
 PREFIX = "relation_"  # of the settings for relations
 # Entities found for each gold one. A model that has learned nothing yet has its best F with more, and
@@ -31,28 +37,19 @@ def fit_relations(
     """Fits of entities, where the component finds them, and of relations, by the prefix of their
     settings. Neither F becomes lower: new thresholds of entities that cost relations are not taken."""
     docs = [(doc.copy(), gold) for doc, gold in pairs]
-    candidates = relation_candidates(nlp, name, pipe, docs)
-    now, best = tune_relations(pipe, candidates, **options)
-    fits = {PREFIX: Fit(candidates, now, best)}
+    found = fit_candidates(pipe, relation_candidates(nlp, name, pipe, docs), PREFIX, **options)
     if not pipe.predicts_entities:
-        return fits
+        return {PREFIX: found}
     entities = fit_spans(nlp, name, pipe, pairs, **options)
+    kept = {"": entities._replace(best=entities.now), PREFIX: found}
     counts = entities.best.counts
     if counts.tp + counts.fp > MOST_FOUND * max(entities.candidates.n_gold, 1):
-        return {"": entities._replace(best=entities.now), **fits}
+        return kept
     with changed_settings(pipe, settings_for(pipe, entities.best)):
         candidates = relation_candidates(nlp, name, pipe, docs)
-        _, with_new = tune_relations(pipe, candidates, **options)
-    if with_new.counts.f_score >= now.counts.f_score:
-        fits[PREFIX] = Fit(candidates, now, with_new)
-    else:
-        entities = entities._replace(best=entities.now)
-    return {"": entities, **fits}
-
-
-def tune_relations(pipe: RelationPipe, candidates: Candidates, **options: Any) -> Any:
-    current = {key: pipe.cfg[PREFIX + key] for key in ("threshold", "temperature")}
-    return tune(candidates, pipe.relation_thresholds(), **current, **options)
+        again = fit_candidates(pipe, candidates, PREFIX, **options)
+    is_worse = again.best.counts.f_score < found.now.counts.f_score
+    return kept if is_worse else {"": entities, PREFIX: again._replace(now=found.now)}
 
 
 def relation_candidates(
@@ -67,7 +64,7 @@ def relation_candidates(
     numbers = {label: number for number, label in enumerate(pipe.relation_labels)}
     rows: List[Tuple[int, int, int, int]] = []  # document, starts of head and tail, label
     scores, correct = [], []
-    with lowered_threshold(pipe) as floor, only_before(nlp, name):
+    with lowered_threshold(pipe, PREFIX) as floor, only_before(nlp, name):
         for number, doc in enumerate(predicted(nlp, pipe, docs)):
             for key, relation in (keyed(doc) or {}).items():
                 if relation.label not in numbers:  # of another component
@@ -94,14 +91,3 @@ def predicted(nlp: Language, pipe: RelationPipe, docs: List[Doc]) -> Iterator[Do
         copies = [doc.copy() for doc in batch]
         pipe.set_annotations(copies, pipe.predict(batch))
         yield from copies
-
-
-@contextmanager
-def lowered_threshold(pipe: RelationPipe) -> Iterator[float]:
-    """The component without calibration of relations, and with one threshold of them no higher than
-    any it has."""
-    raw = raw_thresholds(pipe.relation_thresholds(), pipe.cfg["relation_temperature"])
-    floor = min(FLOOR, float(raw.min(initial=FLOOR)))
-    lowest = {"threshold": floor, "label_thresholds": {}, "temperature": 1.0}
-    with changed_settings(pipe, {PREFIX + key: value for key, value in lowest.items()}):
-        yield floor

@@ -7,14 +7,15 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from importlib.util import find_spec
 
 import pytest
 
 from spacy_spanner.corpus.record import CorpusError
 from spacy_spanner.distributed.annotate import annotate_files
-from spacy_spanner.distributed.engines import RayWorker, shard_from_json, shard_to_json
-from spacy_spanner.distributed.inputs import InputFile
+from spacy_spanner.distributed.engines import RayWorker
+from spacy_spanner.distributed.inputs import InputFile, Shard
 from spacy_spanner.distributed.records import cut_files
 
 from .shards import make_settings, run
@@ -29,7 +30,7 @@ needs_spark = pytest.mark.skipif(
 def test_shards_travel_as_json(tmp_path):
     path = write_jsonl(tmp_path / "a.jsonl", 7)
     for shard in cut_files([InputFile("a", str(path), "jsonl")], 3):
-        assert shard_from_json(shard_to_json(shard)) == shard
+        assert Shard.from_dict(json.loads(json.dumps(asdict(shard)))) == shard
 
 
 def test_an_actor_is_the_same_worker(pipeline, tmp_path):
@@ -38,7 +39,7 @@ def test_an_actor_is_the_same_worker(pipeline, tmp_path):
     (tmp_path / "actor").mkdir()
     worker = RayWorker(make_settings(pipeline, tmp_path / "actor"), ("another machine", 1))
     shards = cut_files([InputFile(str(path), str(path), "jsonl")], 5)
-    done = [worker({"shard": [shard_to_json(shard)]}) for shard in shards]
+    done = [worker({"shard": [json.dumps(asdict(shard))]}) for shard in shards]
     assert [batch["docs"] for batch in done] == [[5], [2]]
     assert contents(tmp_path / "actor") == contents(tmp_path / "local")
 

@@ -16,9 +16,9 @@ from spacy_spanner.encoders.pieces import (
     START,
     PieceReader,
     Windows,
-    group_by_length,
     overlaps,
 )
+from spacy_spanner.grouping import like_lengths
 
 LENGTHS = st.lists(st.integers(1, 60), min_size=1, max_size=40)
 
@@ -84,7 +84,7 @@ def test_pairs_share_a_character(steps, pieces):
 @given(LENGTHS, st.integers(1, 300))
 def test_groups_hold_each_sequence_once_within_the_budget(lengths, budget):
     array = numpy.array(lengths)
-    groups = list(group_by_length(array, max_tokens=budget))
+    groups = list(like_lengths(array, lambda size: budget // size, lambda _: budget // 32))
     assert sorted(numpy.concatenate(groups).tolist()) == list(range(len(lengths)))
     for rows in groups:
         assert array[rows[0]] == array[rows].max()
