@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import time
-from typing import TYPE_CHECKING, Any, Dict, Optional
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Dict, Iterator, Optional
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -40,6 +42,34 @@ def use_fastest_ops(nlp: Optional[Language] = None) -> str:
         for node in pipe.model.walk() if hasattr(pipe, "model") else ():
             node.ops = choices[fastest]
     return fastest
+
+
+def use_fastest_layers(nlp: Language) -> int:
+    """Let spaCy's own encoder (its hash embedding and CNN, as in `spacy.HashEmbedCNN`) predict with fewer
+    passes over memory: each different word of a batch is embedded once, and what a layer does is done
+    block by block in the cache. Vectors are equal but for rounding. Training and what is stored stay as
+    they are; on a GPU, and for other layers, nothing changes.
+
+    nlp: A pipeline that is loaded.
+
+    Returns how many layers are faster now.
+    """
+    from .fast_layers import use_fast_layers
+
+    models = [pipe.model for _, pipe in nlp.pipeline if hasattr(pipe, "model")]
+    return sum(use_fast_layers(model) for model in models if hasattr(model, "walk"))
+
+
+@contextmanager
+def settled_objects() -> Iterator[None]:
+    """For a long run: what is there already, such as all of torch, is no longer looked through for
+    garbage, which otherwise takes a tenth of a second again and again."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def trial(ops: Any) -> float:

@@ -23,7 +23,12 @@ from typing import (
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..acceleration import remember_codecs, use_fastest_ops
+from ..acceleration import (
+    remember_codecs,
+    settled_objects,
+    use_fastest_layers,
+    use_fastest_ops,
+)
 from ..corpus.docs import scored_spans
 from ..errors import OutputError
 from ..relations import doc_relations
@@ -161,6 +166,7 @@ class Worker:
         self.products = use_fastest_ops()
         remember_codecs()
         nlp = spacy.load(settings.model)
+        use_fastest_layers(nlp)
         self.annotator = Annotator(nlp, batch_words=settings.batch_words)
         self.ents_keys = ents_keys(nlp)
 
@@ -172,7 +178,7 @@ class Worker:
     def run(self, shards: Iterable[Shard]) -> Iterator[ShardResult]:
         """Annotate shard after shard. Meanwhile the next one is read and the last one written."""
         written: Optional[Future[ShardResult]] = None
-        with ThreadPoolExecutor(1) as writer:
+        with settled_objects(), ThreadPoolExecutor(1) as writer:
             for write in map(self._annotate, ahead(map(self._read, shards), 1)):
                 if written is not None:
                     yield written.result()

@@ -23,7 +23,7 @@ from .gold import TOO_WIDE, span_keys
 from .outputs import flatten_prediction, write_ents, write_spans
 from .rows import cut_rows
 from .seen import NOTHING, REACH, SPAN, UNKNOWN, learn_from, limit, row_sizes
-from .sentences import ONE_SENTENCE
+from ..sentences import ONE_SENTENCE
 
 
 class TablePipe(ConfiguredPipe, ABC):
