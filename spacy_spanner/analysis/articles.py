@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Callable, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple, TypeVar
 
 from .arcs import Drawing, draw_relations, group_relations
 from .drawing import draw_blocks
@@ -13,6 +13,7 @@ PAGE = 2_000_000  # bytes of markup
 ITEM = 200  # bytes of markup around the texts of a relation, or around an article
 
 Related = Tuple[List[RelationMark], List[Drawing]]
+Item = TypeVar("Item")
 
 
 class Article(NamedTuple):
@@ -50,18 +51,17 @@ def make_articles(docs: Iterable[MarkedDoc], classes: Mapping[str, str]) -> Iter
 
 def join_drawings(doc: MarkedDoc, classes: Mapping[str, str]) -> List[Related]:
     """The relations of a document with their drawings, joined up to the size of an article."""
-    joined: List[Related] = [([], [])]
-    used = 0
+    drawn: List[Related] = []
     for begin, end, group in group_relations(doc):
         drawings = [draw_relations(doc, begin, end, group, classes)] if begin < end else []
-        size = relations_size(doc, group, drawings)
-        if joined[-1][0] and used + size > ARTICLE:
-            joined.append(([], []))
-            used = 0
-        joined[-1][0].extend(group)
-        joined[-1][1].extend(drawings)
-        used += size
-    return joined
+        drawn.append((group, drawings))
+    return [
+        (
+            [mark for marks, _ in group for mark in marks],
+            [drawing for _, parts in group for drawing in parts],
+        )
+        for group in pack(drawn, lambda part: relations_size(doc, *part), ARTICLE)
+    ]
 
 
 def relations_size(
@@ -76,22 +76,23 @@ def relations_size(
 
 def join_blocks(blocks: Iterable[str]) -> List[str]:
     """Neighbouring blocks joined up to the size of an article."""
-    joined = [""]
-    for block in blocks:
-        if joined[-1] and len(joined[-1].encode()) + len(block.encode()) > ARTICLE:
-            joined.append("")
-        joined[-1] += block
-    return joined
+    return ["".join(group) for group in pack(blocks, lambda block: len(block.encode()), ARTICLE)]
 
 
 def pack_pages(articles: Iterable[Article]) -> List[List[Article]]:
     """The articles of each page; one page if there are none."""
-    pages: List[List[Article]] = [[]]
+    return pack(articles, lambda article: article.size, PAGE)
+
+
+def pack(items: Iterable[Item], size_of: Callable[[Item], int], most: int) -> List[List[Item]]:
+    """Neighbouring items in groups of at most `most` bytes, or of one item; one group if there are none."""
+    groups: List[List[Item]] = [[]]
     used = 0
-    for article in articles:
-        if pages[-1] and used + article.size > PAGE:
-            pages.append([])
+    for item in items:
+        size = size_of(item)
+        if used and used + size > most:
+            groups.append([])
             used = 0
-        pages[-1].append(article)
-        used += article.size
-    return pages
+        groups[-1].append(item)
+        used += size
+    return groups

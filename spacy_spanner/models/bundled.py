@@ -115,14 +115,15 @@ class BundledNER(SpanModule, StartsFromSample):
         return self._order[0].encode(tokens)
 
     def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
+        weights = [(self.seq, self.alpha), (self.span, 1 - self.alpha)]
         # A head of no weight is not computed, so that the other one is trained exactly as if alone.
-        if self.alpha == 0:
-            return self._loss_of(self.span, encoded, gold)
-        if self.alpha == 1:
-            return self._loss_of(self.seq, encoded, gold)
-        seq_loss = self._loss_of(self.seq, encoded, gold)
-        span_loss = self._loss_of(self.span, encoded, gold)
-        return self.alpha * seq_loss + (1 - self.alpha) * span_loss
+        return torch.stack(
+            [
+                weight * head.loss(self._read_by(head, encoded), gold)
+                for head, weight in weights
+                if weight > 0
+            ]
+        ).sum()
 
     def decode(self, encoded: Tokens, thresholds: Tensor) -> Decoded:
         if self.decode_from == "both":
@@ -152,9 +153,6 @@ class BundledNER(SpanModule, StartsFromSample):
             return getattr(self, self.decode_from).cost()
         costs = self.seq.cost(), self.span.cost()
         return Cost(min(cost.token for cost in costs), max(cost.step for cost in costs))
-
-    def _loss_of(self, head: SpanModule, encoded: Tokens, gold: Gold) -> Tensor:
-        return head.loss(self._read_by(head, encoded), gold)
 
     def _read_by(self, head: SpanModule, encoded: Tokens) -> Tokens:
         """The first head gets what it encoded, the second encodes that further."""
