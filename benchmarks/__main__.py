@@ -17,6 +17,7 @@ from .accuracy import Run, execute, plan
 from .app import DATA, MINUTES, ONE_THREAD, TRANSFORMER, VECTORS, app
 from .results import (
     PAPER_RUNS,
+    QUICKSTART,
     RESULTS,
     append,
     commit,
@@ -139,6 +140,31 @@ def one(
         Run(**json.loads(run)), data=data, vectors=vectors, transformer=transformer, minutes=minutes
     )
     print(json.dumps({**record, "commit": commit(), **machine()}))
+
+
+@app.command()
+def quickstart(
+    datasets: str = typer.Option(
+        "demo,conll04,wnut17,genia,germeval2014", help="Corpora, by commas"
+    ),
+    sides: str = typer.Option("spacy,ours", help="Whose commands write the config, by commas"),
+    seeds: str = typer.Option("0", help="Seeds, by commas"),
+    data: Path = DATA,
+    vectors: Optional[Path] = VECTORS,
+    results: Path = typer.Option(QUICKSTART, help="File that every finished run is appended to"),
+) -> None:
+    """What a user gets from spaCy's quickstart and from `config auto`, no setting touched."""
+    from .quickstart import measure
+
+    runs = [
+        (dataset, int(seed), side)
+        for dataset in datasets.split(",")
+        for seed in seeds.split(",")
+        for side in sides.split(",")
+    ]
+    for dataset, seed, side in tqdm(runs, unit="run"):
+        record = measure(side, dataset, seed=seed, data=data, vectors=vectors)
+        append(results, {**record, "commit": commit(), **machine()})
 
 
 @app.command()

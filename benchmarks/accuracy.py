@@ -25,6 +25,7 @@ from spacy_spanner.acceleration import remember_codecs, use_fastest_ops
 from spacy_spanner.analysis.attributes import training_facts
 from spacy_spanner.analysis.report import make_report
 from spacy_spanner.analysis.systems import load_systems
+from spacy_spanner.callbacks import make_fit_thresholds
 from spacy_spanner.relations import doc_relations
 
 from .data import DATASETS, TRANSFORMERS, corpus, read_docs, width_of
@@ -89,6 +90,8 @@ def execute(
         dev_docs = read_docs(paths["dev"], dataset.lang)
         scores = score(best, dev_docs)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024  # without what follows
+        if "relations" in scores:
+            scores["fitted"] = score_pairs(dev_docs, predict(make_fit_thresholds()(best), dev_docs))
         if run.seed == 0 and dataset.running_text and run.encoder not in TRANSFORMERS:
             scores["running_text"] = running_text(best, train_docs, docs=100, tokens=5000)
         if not dataset.nested or run.system != "ner":  # its analysis would be of outer entities
@@ -191,7 +194,7 @@ def score(nlp: Any, docs: List[Doc]) -> Dict[str, Any]:
     """Micro P, R and F of all predicted spans against all gold spans, nested or not: sentence by
     sentence, and with the sentences joined to documents."""
     before = time.process_time()
-    predicted = list(nlp.pipe(to_predict(docs, nlp.vocab, marked=False)))
+    predicted = predict(nlp, docs)
     seconds = time.process_time() - before
     by_width: Dict[int, PRFScore] = defaultdict(PRFScore)
     for gold_doc, pred_doc in zip(docs, predicted, strict=True):
@@ -208,6 +211,10 @@ def score(nlp: Any, docs: List[Doc]) -> Dict[str, Any]:
         pairs = list(nlp.pipe(to_predict(joined, nlp.vocab, marked=marked), batch_size=4))
         scores["documents"][name] = score_pairs(joined, pairs)
     return scores
+
+
+def predict(nlp: Any, docs: List[Doc]) -> List[Doc]:
+    return list(nlp.pipe(to_predict(docs, nlp.vocab, marked=False)))
 
 
 def score_pairs(docs: List[Doc], predicted: List[Doc]) -> Dict[str, Any]:

@@ -19,6 +19,7 @@ MEMORY = FOLDER / "memory.jsonl"
 PRODUCTION = FOLDER / "production.jsonl"
 BEFORE = FOLDER / "before_documents.jsonl"  # runs of the version that trained on sentences alone
 ENCODERS = FOLDER / "encoders.jsonl"
+QUICKSTART = FOLDER / "quickstart.jsonl"
 KEYS = ("dataset", "encoder", "system", "learn_rate", "seed", "steps", "recipe")
 
 _writing = Lock()

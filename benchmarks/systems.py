@@ -96,8 +96,8 @@ LEARN_RATES: Dict[str, List[float]] = {
 
 # Encoders that are forms of another one: its name and options of the config.
 FORMS: Dict[str, Tuple[str, Dict[str, str]]] = {
-    "lstm_vectors": ("lstm", {}),
-    "lstm_large": ("lstm", {"optimize": "accuracy"}),
+    "lstm_vectors": ("lstm", {"vectors": "VECTORS"}),  # the path is set by the run
+    "lstm_large": ("lstm", {"vectors": "VECTORS", "optimize": "accuracy"}),
 }
 
 

@@ -6,7 +6,7 @@ import json
 from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
 from spacy.language import Language
 from spacy.util import CONFIG_SECTION_ORDER, load_model_from_config, registry
@@ -97,31 +97,36 @@ def join_config(
     transformer: Name or folder of the pretrained model.
     mixed_precision: Half precision inside the transformer (GPU only); bf16 with "huggingface".
     optimize: "accuracy" takes the larger form of an encoder that has one (lstm), which is slower.
-    vectors: Pipeline with static vectors.
+    vectors: Pipeline with static vectors; an encoder may have other parts beside them.
     fit: Fit threshold and temperature whenever the pipeline is saved in training.
     paper: Of `read_recipe`, with the encoder that it names.
     words: Of the training corpus; a system may want smaller batches for a small one.
     """
     config = Config(section_order=CONFIG_SECTION_ORDER).merge(read_overlay("base"))
     config = config.merge(read_overlay("encoders", encoder))
-    larger = config.pop("accuracy", {})
-    if optimize == "accuracy" and larger:
-        put_into(config["components"]["tok2vec"]["model"], larger)
+    forms = {"accuracy": optimize == "accuracy", "with_vectors": vectors is not None}
+    for form, wanted in forms.items():  # of encoders that have them
+        changes = config.pop(form, {})
+        if wanted and changes:
+            put_into(config["components"]["tok2vec"]["model"], changes)
     if not fit:
         del config["training"]["before_to_disk"]
     config["paths"]["vectors"] = vectors
     overlay = read_overlay("systems", system)
     component = overlay.pop("component")
     overlay.pop("defaults", None)  # of the factory
-    small_encoder = overlay.pop("small_encoder", {})
+    small_encoder, of_encoder = overlay.pop("small_encoder", {}), overlay.pop("encoder", {})
     config = config.merge(overlay)
     if "pointer" in config:  # small encoders have this block
         set_recipe(config["training"], words, **small_encoder)
     model, (settings, _) = component["model"], factory_defaults(component["factory"])
-    options = signature(registry.architectures.get(model["@architectures"])).parameters
-    # What an encoder says of heads is for those that have all of these options.
+    encoder_model = config["components"].get("tok2vec", {}).get("model", {})
+    if of_encoder.keys() <= option_names(encoder_model):
+        put_into(encoder_model, of_encoder)
+    options = option_names(model)
+    # What an encoder says of heads, as a system of encoders, is for those that have all of these options.
     for block in (config.pop("head", {}), config.pop("pointer", {}), config.pop("words", {})):
-        model.update(block if block.keys() <= options.keys() else {})
+        model.update(block if block.keys() <= options else {})
     paper = Config({} if paper is None else paper)
     put_into(component, paper.pop("component", {}))
     put_into(config, paper)
@@ -140,6 +145,13 @@ def join_config(
     config["training"]["score_weights"] = score_weights(component["factory"], output, spans_key)
     set_transformer(config["components"], transformer, mixed_precision=mixed_precision)
     return config
+
+
+def option_names(model: Dict[str, Any]) -> Set[str]:
+    """The options of the architecture of a model block."""
+    if "@architectures" not in model:
+        return set()
+    return set(signature(registry.architectures.get(model["@architectures"])).parameters)
 
 
 def set_recipe(

@@ -69,6 +69,15 @@ def test_span_classifiers_have_a_rate_of_their_own_over_small_encoders(system, e
     assert "small_encoder" not in config
 
 
+@pytest.mark.parametrize("encoder,option", [("lstm", True), ("hash", None), ("huggingface", None)])
+def test_relations_have_their_option_of_encoders_that_know_it(encoder, option):
+    config = join_config("global_pointer_relations", encoder)
+    assert config["components"]["tok2vec"]["model"].get("by_sentence") is option
+    assert "encoder" not in config
+    other = join_config("global_pointer", encoder)
+    assert "by_sentence" not in other["components"]["tok2vec"]["model"]
+
+
 def test_auto_looks_at_nesting(tmp_path, corpus, flat_corpus):
     told, config = run(tmp_path, "auto", "--corpus", corpus)
     assert config["nlp"]["pipeline"] == ["tok2vec", NESTED] and f"{NESTED}: " in told
@@ -120,6 +129,13 @@ def test_options_reach_the_config(tmp_path, corpus):
     blocks = [config["components"]["tok2vec"]["model"] for config in (small, large)]
     assert blocks[0]["width"] < blocks[1]["width"] and blocks[0]["layers"] < blocks[1]["layers"]
     assert large["components"]["spancat"]["model"]["tok2vec"]["width"] == blocks[1]["width"]
+
+
+def test_hash_features_stand_in_for_static_vectors():
+    for vectors, width in [(None, None), ("VECTORS", 0)]:
+        config = join_config("global_pointer", "lstm", vectors=vectors)
+        assert config["components"]["tok2vec"]["model"].get("feature_width") == width
+        assert "with_vectors" not in config
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,11 @@ def annotate_cli(
     threads: int = typer.Option(
         0, min=0, help="Of torch in each worker  [1 where there are several]"
     ),
+    fast_transformer: bool = typer.Option(
+        True,
+        "--fast-transformer/--no-fast-transformer",
+        help="Run spacy-transformers by our encoder where vectors are the same",
+    ),
     engine: Engine = typer.Option(Engine.local, "--engine", "-e"),
     actors: int = typer.Option(2, min=1, help="Workers of Ray or Spark"),
     address: Optional[str] = typer.Option(
@@ -88,6 +93,7 @@ def annotate_cli(
                 batch_words=batch_words,
                 gpu_id=gpu_id,
                 threads=threads,
+                fast_transformer=fast_transformer,
             )
             totals = annotate_files(
                 inputs,
@@ -113,6 +119,8 @@ def show_totals(totals: Totals, output: str) -> None:
         msg.warn(f"{totals.damaged:,} finished shards were damaged and have been done again")
     if totals.products:
         msg.info(f"Matrix products: {totals.products}")
+    if totals.encoder:
+        msg.info(f"Transformer: {totals.encoder}")
     speed = totals.words / max(totals.seconds, 1e-9)
     msg.good(
         f"{totals.docs:,} documents in {totals.seconds:,.1f} s ({speed:,.0f} words/s): {output}"

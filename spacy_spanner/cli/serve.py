@@ -43,7 +43,7 @@ def serve_cli(
     import spacy
     import torch
 
-    from ..acceleration import use_fastest_ops
+    from ..acceleration import use_fastest_layers, use_fastest_ops
     from ..service.app import make_app
     from ..service.batching import Limits
 
@@ -53,6 +53,7 @@ def serve_cli(
         spacy.require_gpu(gpu_id)
     products = use_fastest_ops()
     nlp = spacy.load(pipeline)
+    use_fastest_layers(nlp)
     limits = Limits(
         characters=min(max_characters, nlp.max_length),
         texts=max_texts,

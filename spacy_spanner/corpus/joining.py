@@ -8,8 +8,8 @@ from spacy.attrs import ENT_IOB
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from ..pipeline.sentences import marked_starts
 from ..relations import get_relations, set_relations
+from ..sentences import marked_starts
 from .docs import DOC_ID
 
 

@@ -31,6 +31,7 @@ class Totals(NamedTuple):
     rejects: int
     seconds: float
     products: str  # what computed matrix products
+    encoder: str  # what ran a transformer of spacy-transformers
     no_sources: List[str]  # sources that were asked for and that no document has
 
 
@@ -70,6 +71,7 @@ def annotate_files(
         rejects=sum(result.rejects for result in results),
         seconds=time.perf_counter() - begin,
         products=", ".join(sorted({result.products for result in results} - {""})),
+        encoder=", ".join(sorted({result.encoder for result in results} - {""})),
         no_sources=missing_sources(settings, results),
     )
 

@@ -154,8 +154,10 @@ def checked_record(number: int, found: Union[Dict[str, Any], str], text_field: s
         return InputRecord(number, reason=f"field {text_field!r} must be a text, found {kind}")
     meta = {name: value for name, value in found.items() if name != text_field}
     try:
-        meta = json.loads(json.dumps(meta, allow_nan=False, default=str))
-        json.dumps([text, meta], ensure_ascii=False).encode("utf-8")
+        text.encode("utf-8")
+        if meta:
+            meta = json.loads(json.dumps(meta, allow_nan=False, default=str))
+            json.dumps(meta, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
         return InputRecord(number, reason="not UTF-8, or half a surrogate pair")
     except ValueError as error:

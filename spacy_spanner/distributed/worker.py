@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,13 @@ from typing import (
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..acceleration import remember_codecs, use_fastest_ops
+from ..acceleration import (
+    remember_codecs,
+    settled_objects,
+    use_fastest_encoder,
+    use_fastest_layers,
+    use_fastest_ops,
+)
 from ..corpus.docs import scored_spans
 from ..errors import OutputError
 from ..relations import doc_relations
@@ -34,6 +40,7 @@ from .output import WRITERS, Row, json_lines, part_name, write_shard
 from .records import InputRecord, read_records
 
 ENTS = "ents"  # the name of `doc.ents` as a source
+FIRST_TEXTS = 8  # on which two encoders are compared
 NEW_WORDS = 100_000  # that a vocabulary may grow by: some ten MB
 DIGITS = 4  # of a score: what lies beyond depends on the number of threads
 
@@ -47,6 +54,7 @@ class WorkerSettings:
     batch_words: Words of the documents that go through the pipeline together, if there are several.
     gpu_id: Device number, or -1 for the CPU.
     threads: Threads of torch in each worker; 0 leaves them as they are.
+    fast_transformer: Let our encoder run the transformer of spacy-transformers where that is safe.
     """
 
     model: str
@@ -58,11 +66,13 @@ class WorkerSettings:
     batch_words: int
     gpu_id: int = -1
     threads: int = 0
+    fast_transformer: bool = True
 
 
 class ShardResult(NamedTuple):
     """What became of a shard. `failure` says why it, and the run, had to stop; `products` what
-    computed matrix products; `sources` which of the wanted ones the documents have, one a line."""
+    computed matrix products, `encoder` what ran a transformer of spacy-transformers; `sources` which of
+    the wanted ones the documents have, one a line."""
 
     name: str
     docs: int = 0
@@ -70,6 +80,7 @@ class ShardResult(NamedTuple):
     rejects: int = 0
     failure: str = ""
     products: str = ""
+    encoder: str = ""
     sources: str = ""
 
 
@@ -93,7 +104,11 @@ class Annotator:
         self.batches_ahead = batches_ahead
         self.most_words = len(nlp.vocab) + NEW_WORDS
         self._errors: List[Exception] = []
-        nlp.set_error_handler(self._note_error)  # type: ignore[arg-type]  # it may return
+        nlp.default_error_handler = self._note_error  # type: ignore[assignment]  # it may return
+        for _, pipe in nlp.pipeline:
+            # spaCy's `ner` and `parser` cannot keep one (3.8.18): what they raise is caught.
+            with suppress(AttributeError):
+                pipe.set_error_handler(self._note_error)  # type: ignore[attr-defined]
 
     def _note_error(self, name: str, pipe: Any, docs: List[Doc], error: Exception) -> None:
         self._errors.append(error)
@@ -129,13 +144,16 @@ class Annotator:
     def _annotate(self, batch: List[Annotated]) -> List[Annotated]:
         docs = [result.doc for result in batch if result.doc is not None]
         self._errors.clear()
-        found = iter(list(self.nlp.pipe(docs, batch_size=max(1, len(docs)))))
+        try:
+            found = iter(list(self.nlp.pipe(docs, batch_size=max(1, len(docs)))))
+        except Exception as error:  # of a component that knows no handler
+            self._errors.append(error)
         if not self._errors:
             return [r if r.doc is None else r._replace(doc=next(found)) for r in batch]
         if len(batch) > 1:  # spaCy drops the whole batch of a component that failed
             return [result for r in batch for result in self._annotate([self._start(r.record)])]
-        error = self._errors[0]
-        return [Annotated(batch[0].record, None, f"{type(error).__name__}: {error}")]
+        first = self._errors[0]
+        return [Annotated(batch[0].record, None, f"{type(first).__name__}: {first}")]
 
     def _start(self, record: InputRecord) -> Annotated:
         if record.reason is not None:
@@ -161,8 +179,10 @@ class Worker:
         self.products = use_fastest_ops()
         remember_codecs()
         nlp = spacy.load(settings.model)
+        use_fastest_layers(nlp)
         self.annotator = Annotator(nlp, batch_words=settings.batch_words)
         self.ents_keys = ents_keys(nlp)
+        self.encoder = None if settings.fast_transformer else ""  # None: not chosen yet
 
     def __call__(self, shard: Shard) -> ShardResult:
         """Annotate a shard and write it."""
@@ -172,7 +192,7 @@ class Worker:
     def run(self, shards: Iterable[Shard]) -> Iterator[ShardResult]:
         """Annotate shard after shard. Meanwhile the next one is read and the last one written."""
         written: Optional[Future[ShardResult]] = None
-        with ThreadPoolExecutor(1) as writer:
+        with settled_objects(), ThreadPoolExecutor(1) as writer:
             for write in map(self._annotate, ahead(map(self._read, shards), 1)):
                 if written is not None:
                     yield written.result()
@@ -195,9 +215,18 @@ class Worker:
         shard, records = shard_read
         if records is None:
             return partial(ShardResult, shard.name)
+        if self.encoder is None:
+            self._choose_encoder(records)
         with self.annotator.zone():
             content, rejects, result = self._rows(shard, records)
         return partial(self._write, content, rejects, result)
+
+    def _choose_encoder(self, records: List[InputRecord]) -> None:
+        texts = [record.text for record in records if record.text][:FIRST_TEXTS]
+        before = self.annotator.nlp
+        nlp, self.encoder = use_fastest_encoder(before, texts)
+        if nlp is not before:
+            self.annotator = Annotator(nlp, batch_words=self.settings.batch_words)
 
     def _write(self, content: bytes, rejects: bytes, result: ShardResult) -> ShardResult:
         folder, format = Path(self.settings.output), self.settings.format
@@ -236,6 +265,7 @@ class Worker:
             words,
             len(rejects),
             products=self.products,
+            encoder=self.encoder or "",
             sources="\n".join(sources.intersection(settings.sources)),
         )
         return content, json_lines(rejects), result

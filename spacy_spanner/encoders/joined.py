@@ -22,6 +22,7 @@ from ..bridge import shim_of
 from ..dropout import Dropout
 from ..errors import Errors
 from ..forking import forks_wait
+from ..sentences import found_starts, marked_starts
 from ..shim import ModuleShim
 from .packing import PackedBiLSTM
 from .torch_layer import Encoder, check_option, flatten, grad_mode, no_tokens, split
@@ -67,7 +68,8 @@ def forward(model: Encoder, docs: List[Doc], is_train: bool) -> Tuple[List[Float
     shim.module.train(is_train)
     with grad_mode(is_train):
         joined.requires_grad_(is_train)
-        states = shim.module(joined, lengths[lengths > 0])  # (T, nO)
+        rows = sentence_lengths(docs) if model.attrs["by_sentence"] else lengths[lengths > 0]
+        states = shim.module(joined, rows)  # (T, nO)
 
     def backprop(d_docs: List[Floats2d]) -> List[Doc]:
         states.backward(flatten(model, d_docs))
@@ -81,6 +83,16 @@ def forward(model: Encoder, docs: List[Doc], is_train: bool) -> Tuple[List[Float
         return []
 
     return split(states, lengths.tolist()), backprop
+
+
+def sentence_lengths(docs: List[Doc]) -> numpy.ndarray:
+    """Tokens of all sentences, as they are marked or else by rules."""
+    lengths = [
+        numpy.diff(marked_starts(doc) or found_starts(doc), append=len(doc))
+        for doc in docs
+        if len(doc)
+    ]
+    return numpy.concatenate(lengths)
 
 
 def init(model: Encoder, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
@@ -107,6 +119,7 @@ def build_joined_encoder(
     lstm_layers: int = 1,
     dropout: float = 0.0,
     output_dropout: float = 0.0,
+    by_sentence: bool = False,
     learn_rate_scale: float = 1.0,
 ) -> Model[List[Doc], List[Floats2d]]:
     """The vectors of all parts side by side; with `lstm_width`, the states of a BiLSTM over them.
@@ -116,6 +129,8 @@ def build_joined_encoder(
     lstm_layers: Layers of the BiLSTM.
     dropout: On the joined vectors and between the layers of the BiLSTM.
     output_dropout: On the result.
+    by_sentence: The BiLSTM reads each sentence by itself, as components before it or else rules have
+        them; otherwise whole documents.
     learn_rate_scale: Of the BiLSTM alone; parts have their own.
     """
     check_option("JoinedEncoder", "parts", parts, len(parts) > 0, "there must be at least one")
@@ -135,4 +150,5 @@ def build_joined_encoder(
         layers=parts,
         shims=[ModuleShim(maker, learn_rate_scale=learn_rate_scale)],
         dims={"nI": None, "nO": lstm_width},
+        attrs={"by_sentence": by_sentence},
     )

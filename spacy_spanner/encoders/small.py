@@ -51,6 +51,7 @@ def build_lstm_encoder(
     char_filters: int = 50,
     dropout: float = 0.5,
     output_dropout: float = 0.0,
+    by_sentence: bool = False,
     learn_rate_scale: float = 1.0,
 ) -> Model[List[Doc], List[Floats2d]]:
     """Word vectors, hash features and characters of a token under a BiLSTM over the document.
@@ -63,6 +64,8 @@ def build_lstm_encoder(
     char_filters: Filters of the character CNN; 0 for no characters.
     dropout: On what the BiLSTM reads, and between its layers.
     output_dropout: On the states of the BiLSTM.
+    by_sentence: The BiLSTM reads each sentence by itself, as components before it or else rules have
+        them; otherwise whole documents.
     learn_rate_scale: Factor on the learning rate of the BiLSTM.
     """
     for option, value in [("feature_width", feature_width), ("char_filters", char_filters)]:
@@ -78,5 +81,6 @@ def build_lstm_encoder(
         lstm_layers=layers,
         dropout=dropout,
         output_dropout=output_dropout,
+        by_sentence=by_sentence,
         learn_rate_scale=learn_rate_scale,
     )

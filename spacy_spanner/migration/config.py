@@ -130,6 +130,11 @@ def note_factor(listener: Block, notes: List[str], name: str) -> None:
         )
 
 
+def note_changes(notes: List[str]) -> List[str]:
+    """The notes on what matters in prediction, too."""
+    return [note for note in notes if not note.startswith("grad_factor")]
+
+
 def encoder_block(old: Block, pooling: str, width: int, notes: List[str], name: str) -> Block:
     for setting, harmless in IGNORED.items():
         if old.get(setting, {}) not in harmless:

@@ -11,7 +11,7 @@ import json
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 import safetensors.torch
 import srsly
@@ -39,7 +39,35 @@ class MigratedPipeline(NamedTuple):
 
 def migrate_pipeline(source: Path) -> MigratedPipeline:
     """The pipeline in this folder over the new encoder; nothing is written."""
-    config = Config().from_disk(source / "config.cfg", interpolate=False)
+    return migrate(
+        Config().from_disk(source / "config.cfg", interpolate=False),
+        lambda name: (source / name / "model").read_bytes(),
+        lambda nlp, encoders: nlp.from_disk(source, exclude=encoders),
+    )
+
+
+def migrate_loaded(nlp: Language) -> MigratedPipeline:
+    """A copy of a pipeline in memory over the new encoder. It has its own vocabulary."""
+    return migrate(
+        nlp.config,
+        lambda name: nlp.get_pipe(name).model.to_bytes(),  # type: ignore[attr-defined]
+        lambda new, encoders: new.from_bytes(nlp.to_bytes(exclude=encoders), exclude=encoders),
+        disabled=nlp.disabled,
+    )
+
+
+def migrate(
+    config: Config,
+    stored_model: Callable[[str], bytes],
+    load: Callable[[Language, List[str]], Any],
+    *,
+    disabled: Sequence[str] = (),
+) -> MigratedPipeline:
+    """The pipeline with this config over the new encoder.
+
+    stored_model: The model of a component, as it is stored.
+    load: Fills a pipeline, but for the components that are named.
+    """
     pipes: Dict[str, Any] = config["components"]
     for name, pipe in pipes.items():
         if any(blocks_of(pipe, OWN)):
@@ -48,25 +76,25 @@ def migrate_pipeline(source: Path) -> MigratedPipeline:
     stored: Dict[str, Pretrained] = {}
 
     def width(component: str, transformer: str) -> int:
-        stored[component] = read_transformer(source / component / "model", component)
+        stored[component] = read_transformer(stored_model(component), component)
         settings = json.loads(stored[component].config)
         return int(settings["hidden_size"] if "hidden_size" in settings else settings["dim"])
 
     migrated = migrate_config(config, widths=width)
-    nlp = load_model_from_config(migrated.config, auto_fill=True)
+    nlp = load_model_from_config(migrated.config, auto_fill=True, disable=disabled)
     with old_shapes(nlp, migrated):
-        nlp.from_disk(source, exclude=migrated.encoders)
+        load(nlp, migrated.encoders)
     for name in migrated.encoders:
         set_pretrained(nlp.get_pipe(name).model, stored[name], name)  # type: ignore[attr-defined]
     nlp._link_components()  # the listeners are back
     return MigratedPipeline(nlp, migrated.notes)
 
 
-def read_transformer(path: Path, name: str) -> Pretrained:
+def read_transformer(content: bytes, name: str) -> Pretrained:
     """The transformer that spacy-transformers stored. Its weights are read by torch's reader of
     plain tensors (`weights_only`), which refuses anything else."""
     try:
-        shims = [s for node in srsly.msgpack_loads(path.read_bytes())["shims"] for s in node]
+        shims = [s for node in srsly.msgpack_loads(content)["shims"] for s in node]
         data = srsly.msgpack_loads(shims[0])
         state = torch.load(io.BytesIO(data["state"]), map_location="cpu", weights_only=True)
         files = {file: data["tokenizer"][file] for file in PARTS if file in data["tokenizer"]}

@@ -18,12 +18,10 @@ from ..errors import check
 from ..label_axes import CLASSES, LabelAxis, mark, mark_layer
 from ..spans.bands import last_tokens, pair_products
 from ..spans.geometry import crosses, iou
-from ..spans.pair_table import PairTable
+from ..spans.pair_table import N_WIDTHS, PairTable, width_class
 from ..spans.soft_nms import pad_by_row
 from .builder import architecture
 from .pointer_scorers import START_LOGIT
-
-N_WIDTHS, EXACT = 32, 16  # classes of widths, of which the first have one width each
 
 
 class BiaffineNER(SpanModule):
@@ -141,12 +139,6 @@ class BiaffineNER(SpanModule):
 
     def cost(self) -> Cost:
         return Cost(token=2)  # a row and a column of the table
-
-
-def width_class(widths: Tensor) -> Tensor:
-    """Small widths one by one, larger ones by quarters of a power of two."""
-    beyond = (widths.clamp(min=EXACT) / EXACT).log2().mul(4).long()
-    return (widths.clamp(1, EXACT) - 1 + beyond).clamp(max=N_WIDTHS - 1)
 
 
 def take_by_rank(spans: Tensor, scores: Tensor, *, n_rows: int, nested: bool) -> Tensor:

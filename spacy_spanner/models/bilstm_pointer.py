@@ -28,15 +28,25 @@ class BiLSTMPointer(SpanModule):
 
     contextual = True
 
-    def __init__(self, *, width: int, n_labels: int, hidden: int = 100, dropout: float = 0.5):
+    def __init__(
+        self,
+        *,
+        width: int,
+        n_labels: int,
+        hidden: int = 100,
+        dropout: float = 0.5,
+        width_scores: bool = False,
+    ):
         """
         hidden: Width of one direction of the BiLSTM.
         dropout: On the token vectors and on the states.
+        width_scores: Let a word also say how wide the entity is that it starts. States alone must
+            tell its last word from all similar words behind it, which takes many sentences to learn.
         """
         super().__init__(width=width, n_labels=n_labels, output_width=2 * hidden)
         self.dropout = Dropout(dropout)
         self.encoder = BiLSTM(width=width, hidden=hidden)
-        self.pointer = Pointer(width=2 * hidden, window=1)
+        self.pointer = Pointer(width=2 * hidden, window=1, width_scores=width_scores)
         self.classify = nn.Linear(4 * hidden, n_labels)
         mark_layer(self.classify, LABELS)
 

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from ..contract import Gold
 from ..decoders.crf import FORBIDDEN
 from ..spans.geometry import covered
-from ..spans.pair_table import PairTable
+from ..spans.pair_table import N_WIDTHS, PairTable, width_class
 from .recurrent import make_lstm
 
 
@@ -42,15 +42,21 @@ class Pointer(nn.Module):
 
     window: Longest segment, in words, that the segment vectors look at (equation 10); the pointer
         itself may point further.
+    width_scores: Learn scores of widths, from the decoder's state, beside those of equation 9.
     """
 
-    def __init__(self, *, width: int, window: int):
+    def __init__(self, *, width: int, window: int, width_scores: bool = False):
         super().__init__()
         self.window = window
         # As large as a state of the encoder, or it is slow to become the usual answer.
         self.sentinel = nn.Parameter(torch.empty(width).uniform_(-0.5, 0.5))
         self.decoder = make_lstm(width=width, hidden=width)
         self.scores = BiaffineScores(query_width=width, key_width=width)
+        self.from_width: Optional[nn.Linear] = None
+        if width_scores:
+            self.from_width = nn.Linear(width, N_WIDTHS)
+            nn.init.zeros_(self.from_width.weight)
+            nn.init.zeros_(self.from_width.bias)
 
     def forward(self, x: Tensor, mask: Tensor, max_width: Optional[int] = None) -> Tensor:
         """Log-probabilities of each place, for each word.  (B, L, L + 1)
@@ -60,7 +66,11 @@ class Pointer(nn.Module):
         sentinel = self.sentinel.expand(x.shape[0], 1, -1)  # (B, 1, D)
         decoded = self.decoder(neighbour_sum(x))[0]  # (B, L, D)
         logits = self.scores(decoded, torch.cat([x, sentinel], dim=1))  # (B, L, L + 1)
-        allowed = PairTable(x.shape[1], x.shape[1]).spans(mask)  # (B, L, L)
+        table = PairTable(x.shape[1], x.shape[1])
+        if self.from_width is not None:
+            widths = width_class(table.widths(x.device)).expand(len(x), -1, -1)  # (B, L, L)
+            logits = logits + F.pad(self.from_width(decoded).gather(2, widths), (0, 1))
+        allowed = table.spans(mask)  # (B, L, L)
         if max_width is not None:
             allowed = allowed.tril(max_width - 1)
         return logits.masked_fill(~F.pad(allowed, (0, 1), value=True), FORBIDDEN).log_softmax(2)

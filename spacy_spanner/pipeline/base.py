@@ -18,12 +18,12 @@ from thinc.api import Model, Optimizer, set_dropout_rate
 
 from ..batch import START, RowGold, Rows, SpanBatch, SpanPrediction
 from ..errors import Errors, Warnings
+from ..sentences import ONE_SENTENCE
 from .configured import ConfiguredPipe
 from .gold import TOO_WIDE, span_keys
 from .outputs import flatten_prediction, write_ents, write_spans
 from .rows import cut_rows
 from .seen import NOTHING, REACH, SPAN, UNKNOWN, learn_from, limit, row_sizes
-from .sentences import ONE_SENTENCE
 
 
 class TablePipe(ConfiguredPipe, ABC):

@@ -8,7 +8,7 @@ import numpy
 from spacy.tokens import Doc
 
 from ..batch import END, START, Rows
-from .sentences import found_starts, marked_starts, sentence_starts
+from ..sentences import found_starts, marked_starts, sentence_starts
 
 Row = Tuple[int, int, int, int]  # start, end, own start, own end
 

@@ -15,7 +15,7 @@ from ..errors import Errors, Warnings
 from ..pipeline.gold import same_tokens
 from ..pipeline.outputs import calibrate, trim
 from ..pipeline.seen import within_sentences
-from ..pipeline.sentences import marked_starts
+from ..sentences import marked_starts
 from .configured import ConfiguredRelationPipe
 from .gold import (
     Lost,

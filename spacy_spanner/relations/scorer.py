@@ -30,9 +30,10 @@ def score_relation_table(
     are. `rel_boundary_*` does not look at entity labels. Neither looks at the direction of labels in
     `symmetric`. Only documents whose relations are annotated count."""
     examples = list(examples)
+    of_entities = score_span_table(examples, output=output, spans_key=spans_key)
     scores: Dict[str, Any] = {}
     if entities == "predict":
-        scores.update(score_span_table(examples, output=output, spans_key=spans_key))
+        scores.update(of_entities)
     annotated = [eg for eg in examples if get_relations(eg.reference) is not None]
     if examples and not annotated:
         warnings.warn(Warnings.SW23.format(n=len(examples)), stacklevel=2)
@@ -55,11 +56,22 @@ def score_relation_table(
         scores[f"{name}_f"] = total.fscore if annotated else None
         by_label = {label: own.to_dict() for label, own in sorted(per_type.items())}
         scores[f"{name}_per_type"] = by_label if annotated else None
-    # `spacy evaluate` prints the scores of a spans key, and no names of its own: under this one it
-    # shows the strict scores of relations.
+    # `spacy evaluate` prints no names of its own: with `--spans-key relations` these.
     for part in ("p", "r", "f", "per_type"):
         scores.setdefault(f"spans_{RELATIONS_KEY}_{part}", scores[f"rel_{part}"])
+    if annotated:
+        table = "ents_per_type" if output == "ents" else f"spans_{spans_key}_per_type"
+        scores[table] = {**(of_entities.get(table) or {}), **printed_rows(scores)}
     return scores
+
+
+def printed_rows(scores: Dict[str, Any]) -> Dict[str, Dict[str, float]]:
+    """Strict scores of all relations and of each label, for the table of entity labels: the only one
+    that `spacy evaluate` prints line by line as it finds it."""
+    rows = {"all relations": {part: scores[f"rel_{part}"] for part in "prf"}}
+    for label, own in scores["rel_per_type"].items():
+        rows[f"{label} (relation)"] = own
+    return rows
 
 
 def make_relation_table_scorer() -> Callable[..., Dict]:

@@ -13,6 +13,8 @@ from torch import Tensor
 
 from .bands import all_known, band_mask
 
+N_WIDTHS, EXACT = 32, 16  # classes of widths, of which the first have one width each
+
 
 @dataclass
 class GoldCells:
@@ -97,3 +99,9 @@ class PairTable:
         if self.band is None:
             return GoldCells(row, label, start, end - 1, inside)
         return GoldCells(row, label, start, shift.clamp(max=self.band - 1), inside)
+
+
+def width_class(widths: Tensor) -> Tensor:
+    """Small widths one by one, larger ones by quarters of a power of two."""
+    beyond = (widths.clamp(min=EXACT) / EXACT).log2().mul(4).long()
+    return (widths.clamp(1, EXACT) - 1 + beyond).clamp(max=N_WIDTHS - 1)

@@ -134,3 +134,21 @@ def test_impossible_width_is_refused(options):
 def test_no_parts_are_refused():
     with pytest.raises(ValueError, match="parts"):
         build_joined_encoder()
+
+
+def test_a_sentence_by_itself_has_the_vectors_it_has_in_a_document(make_docs):
+    """Also behind an empty document; boundaries that are marked count before those of the rules."""
+    texts = ["Ada came from Torvik .", "Nobody left .", "Was it the boat or Calder ?"]
+    model = build_joined_encoder(given_vectors(3, dim=True), lstm_width=8, by_sentence=True)
+    alone = make_docs(*texts)
+    model.initialize(alone)
+    expected = numpy.concatenate(model.predict(alone))
+    (marked,) = make_docs(" ".join(texts))
+    for token in marked:
+        token.is_sent_start = token.i in (0, 5, 8)
+    assert_allclose(model.predict([*make_docs(""), marked])[1], expected, atol=1e-6)
+    (found,) = make_docs(" ".join(texts * 4))  # rules cut nothing shorter
+    assert_allclose(model.predict([found])[0], numpy.tile(expected, (4, 1)), atol=1e-6)
+    states, backprop = model.begin_update([found])
+    assert_allclose(states[0], numpy.tile(expected, (4, 1)), atol=1e-6)
+    assert backprop([numpy.ones_like(states[0])]) == []

@@ -7,12 +7,8 @@ import pytest
 import torch
 
 from spacy_spanner.contract import Tokens
-from spacy_spanner.models.biaffine import (
-    BiaffineNER,
-    build_biaffine_ner,
-    take_by_rank,
-    width_class,
-)
+from spacy_spanner.models.biaffine import BiaffineNER, build_biaffine_ner, take_by_rank
+from spacy_spanner.spans.pair_table import width_class
 
 from ..rows import gradient_is_exact, loss_on_meta, make_gold, make_tokens, one_row, table
 

@@ -13,8 +13,9 @@ GOLD = [(0, 0, 2, 1), (0, 3, 4, 0), (1, 0, 3, 2), (3, 1, 7, 1)]
 
 
 def make(dtype=torch.float32):
-    torch.manual_seed(1)
-    module = BiLSTMPointer(width=D, n_labels=C, hidden=4, dropout=0.0).to(dtype)
+    torch.manual_seed(3)
+    options = {"hidden": 4, "dropout": 0.0, "width_scores": True}
+    module = BiLSTMPointer(width=D, n_labels=C, **options).to(dtype)
     for parameter in module.parameters():
         torch.nn.init.normal_(parameter, std=0.7)
     return module

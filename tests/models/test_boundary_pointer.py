@@ -28,9 +28,9 @@ def make_gold(known: Optional[Tensor] = None) -> Gold:
     return Gold(torch.tensor(SPANS), len(SPANS), known)
 
 
-def make_pointer(window: int = 2) -> Pointer:
+def make_pointer(window: int = 2, **options: bool) -> Pointer:
     torch.manual_seed(2)
-    pointer = Pointer(width=WIDTH, window=window)
+    pointer = Pointer(width=WIDTH, window=window, **options)
     pointer.scores.query.weight.data.normal_()
     pointer.scores.query.bias.data.normal_()
     return pointer
@@ -75,6 +75,32 @@ def test_pointer_rows_sum_to_one_over_later_words_and_the_sentinel():
             places = [*range(j, last), sentinel]
             assert probs[row, j, places].sum() == pytest.approx(1.0, abs=1e-5)
             assert (probs[row, j, places] > 0).all()
+
+
+@pytest.mark.parametrize("max_width", [None, 2])
+def test_scores_of_widths_by_a_loop(max_width):
+    """Beside the score of a place, that of its distance from the word; the sentinel has none."""
+    x = make_x()
+    pointer = make_pointer(width_scores=True)
+    torch.nn.init.normal_(pointer.from_width.weight)
+    torch.nn.init.normal_(pointer.from_width.bias)
+    states = pointer.decoder(neighbour_sum(x))[0]
+    found = pointer(x, MASK, max_width)
+    for row, length in enumerate(LENGTHS):
+        for j in range(length):
+            query = pointer.scores.query(states[row, j])
+            by_width = pointer.from_width(states[row, j])
+            places = range(j, min(length, j + (max_width or length)))
+            scores = [query @ x[row, i] + by_width[i - j] for i in places]
+            expected = torch.stack([*scores, query @ pointer.sentinel]).log_softmax(0)
+            torch.testing.assert_close(found[row, j, [*places, -1]], expected)
+
+
+def test_scores_of_widths_begin_at_zero():
+    x = make_x()
+    plain, pointer = make_pointer(), make_pointer(width_scores=True)
+    pointer.load_state_dict(plain.state_dict(), strict=False)
+    assert pointer(x, MASK).equal(plain(x, MASK))
 
 
 @pytest.mark.parametrize("window", [1, 2, 9])

@@ -37,12 +37,16 @@ def test_learns_the_training_data(nlp):
         assert doc.spans["sc"].attrs["scores"].shape == (len(spans),)
 
 
-def test_evaluate_prints_relations_under_their_key(nlp, tmp_path, capsys):
+def test_evaluate_prints_relations(nlp, tmp_path, capsys):
     nlp.to_disk(tmp_path / "model")
     docs = DocBin(docs=[eg.reference for eg in make_examples(nlp)], store_user_data=True)
     docs.to_disk(tmp_path / "dev.spacy")
     from spacy.cli.evaluate import evaluate
 
+    evaluate(tmp_path / "model", tmp_path / "dev.spacy", silent=False)
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["all", "relations", "100.00", "100.00", "100.00"] in lines
+    assert ["left", "(relation)", "100.00", "100.00", "100.00"] in lines
     evaluate(tmp_path / "model", tmp_path / "dev.spacy", spans_key="relations", silent=False)
     printed = capsys.readouterr().out
     assert "SPAN F   100.00" in printed and "left" in printed

@@ -169,7 +169,9 @@ def test_scores(pred, gold, strict, boundary):
         assert scores[f"{name}_r"] == pytest.approx(right / n_gold)
         assert scores[f"{name}_f"] == pytest.approx(2 * right / (n_pred + n_gold))
         assert set(scores[f"{name}_per_type"]) == {r[2] for r in [*pred, *gold]}
-    assert not any(name.startswith("ents") for name in scores)
+    labels = {f"{r[2]} (relation)" for r in [*pred, *gold]}
+    assert set(scores["ents_per_type"]) - {"PER", "ORG", "LOC"} == labels | {"all relations"}
+    assert not any(f"ents_{part}" in scores for part in "prf")
 
 
 def test_documents_without_gold_relations_have_no_score():

@@ -5,7 +5,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 
-from spacy_spanner.pipeline.sentences import marked_starts, sentence_starts
+from spacy_spanner.sentences import marked_starts, sentence_starts
 
 VOCAB = spacy.blank("en").vocab
 LONGEST = 20
