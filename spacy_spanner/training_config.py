@@ -97,16 +97,18 @@ def join_config(
     transformer: Name or folder of the pretrained model.
     mixed_precision: Half precision inside the transformer (GPU only); bf16 with "huggingface".
     optimize: "accuracy" takes the larger form of an encoder that has one (lstm), which is slower.
-    vectors: Pipeline with static vectors; an encoder may have other parts beside them.
+    vectors: Pipeline with static vectors; an encoder may have fewer parts beside them.
     fit: Fit threshold and temperature whenever the pipeline is saved in training.
     paper: Of `read_recipe`, with the encoder that it names.
-    words: Of the training corpus; a system may want smaller batches for a small one.
+    words: Of the training corpus; a system may want smaller batches for a small one, an encoder
+        other parts.
     """
     config = Config(section_order=CONFIG_SECTION_ORDER).merge(read_overlay("base"))
     config = config.merge(read_overlay("encoders", encoder))
-    forms = {"accuracy": optimize == "accuracy", "with_vectors": vectors is not None}
-    for form, wanted in forms.items():  # of encoders that have them
-        changes = config.pop(form, {})
+    static = config.pop("with_vectors", {})
+    few_words = (words or 0) <= static.pop("most_words", 0)
+    larger = config.pop("accuracy", {})
+    for changes, wanted in [(larger, optimize == "accuracy"), (static, vectors and few_words)]:
         if wanted and changes:
             put_into(config["components"]["tok2vec"]["model"], changes)
     if not fit:

@@ -131,11 +131,14 @@ def test_options_reach_the_config(tmp_path, corpus):
     assert large["components"]["spancat"]["model"]["tok2vec"]["width"] == blocks[1]["width"]
 
 
-def test_hash_features_stand_in_for_static_vectors():
-    for vectors, width in [(None, None), ("VECTORS", 0)]:
-        config = join_config("global_pointer", "lstm", vectors=vectors)
-        assert config["components"]["tok2vec"]["model"].get("feature_width") == width
-        assert "with_vectors" not in config
+@pytest.mark.parametrize(
+    "vectors,words,width",
+    [(None, 1000, None), ("VECTORS", None, 0), ("VECTORS", 1000, 0), ("VECTORS", 200_000, None)],
+)
+def test_a_small_corpus_has_no_hash_features_beside_static_vectors(vectors, words, width):
+    config = join_config("global_pointer", "lstm", vectors=vectors, words=words)
+    assert config["components"]["tok2vec"]["model"].get("feature_width") == width
+    assert "with_vectors" not in config
 
 
 @pytest.mark.parametrize(

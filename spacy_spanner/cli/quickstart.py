@@ -9,7 +9,6 @@ from typing import Any, Callable, List, Optional, Tuple
 
 import typer
 
-FLAT, NESTED = "seq_ner", "global_pointer"
 Step = Tuple[str, List[str]]  # what it does, the arguments of `python -m spacy`
 
 
@@ -71,19 +70,19 @@ def can_ask() -> bool:
 
 def steps(train: str, dev: str, *, lang: str, nested: bool, gpu: bool, texts: str) -> List[Step]:
     """The commands to run, in order."""
-    system = NESTED if nested else FLAT
-    encoder = "huggingface" if gpu else "hash"
     device = ["--gpu-id", "0"] if gpu else []
     corpora = {"train": "corpus/train.spacy", "dev": "corpus/dev.spacy"}
     language = ["--lang", lang]
-    options = ["--encoder", encoder, *language, "-o", "config.cfg"]
+    encoder = ["--encoder", "huggingface"] if gpu else []
+    output = [] if nested else ["--output", "ents"]
+    options = ["--corpus", corpora["train"], *encoder, *output, *language, "-o", "config.cfg"]
     paths = [part for name, path in corpora.items() for part in (f"--paths.{name}", path)]
     model = "training/model-best"
     return [
         ("Convert", ["spanner", "convert", train, corpora["train"], *language]),
         ("The same for the other file", ["spanner", "convert", dev, corpora["dev"], *language]),
         ("Look for mistakes", ["spanner", "check", corpora["train"], "--dev", corpora["dev"]]),
-        ("Write a config", ["spanner", "config", system, *options]),
+        ("Write a config", ["spanner", "config", "auto", *options]),
         ("Train", ["train", "config.cfg", "--output", "training", *paths, *device]),
         ("Measure", ["evaluate", model, corpora["dev"], *device]),
         ("Use", ["spanner", "annotate", texts, "-m", model, "-o", "annotated", *device]),

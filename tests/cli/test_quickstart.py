@@ -58,7 +58,7 @@ def test_options_reach_the_commands(files):
     lines = printed(*args, "--texts", "my texts")
     assert all(parse(line) for line in lines)
     text = "\n".join(lines)
-    assert "config seq_ner --encoder huggingface --lang de" in text
+    assert "config auto --corpus corpus/train.spacy --encoder huggingface --output ents" in text
     assert text.count("--gpu-id 0") == 3 and "annotate 'my texts'" in text
 
 
