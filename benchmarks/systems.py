@@ -40,6 +40,9 @@ SEEDS_TO_6 = {"seed_lengths": [1, 2, 3, 4, 5, 6]}
 # In a few epochs states change so fast that those of the epoch before deserve less trust than usual.
 TRUST = {"mix": 0.85}
 NO_CONTEXT = {"sentence_level": "off", "document_level": "off"}
+# As in the papers; the configs over `hash` have less ("small").
+MIN = {"hidden": 100}
+HIRE = {"hidden_width": 256, "sentence_width": 128}
 
 SYSTEMS: Dict[str, System] = {
     "ner": System("ner"),
@@ -63,21 +66,25 @@ SYSTEMS: Dict[str, System] = {
     "locate_and_label_6_no_regressor": System(
         "locate_and_label", {**SEEDS_TO_6, "use_regressor": False}, encoders=("vectors",)
     ),
-    "min": System("modularized_interaction", encoders=(*TUNED, "hash")),
+    "min": System("modularized_interaction", MIN, encoders=(*TUNED, "hash")),
+    "min_small": System("modularized_interaction", encoders=("hash",)),
     "min_ner_only": System(
-        "modularized_interaction", {"use_boundary": False, "use_type": False}, encoders=TUNED
+        "modularized_interaction", {**MIN, "use_boundary": False, "use_type": False}, encoders=TUNED
     ),
-    "min_no_boundary": System("modularized_interaction", {"use_boundary": False}, encoders=TUNED),
-    "min_no_type": System("modularized_interaction", {"use_type": False}, encoders=TUNED),
+    "min_no_boundary": System(
+        "modularized_interaction", {**MIN, "use_boundary": False}, encoders=TUNED
+    ),
+    "min_no_type": System("modularized_interaction", {**MIN, "use_type": False}, encoders=TUNED),
     "min_no_interaction": System(
-        "modularized_interaction", {"use_interaction": False}, encoders=TUNED
+        "modularized_interaction", {**MIN, "use_interaction": False}, encoders=TUNED
     ),
-    "hire": System("hierarchical_ner", TRUST, encoders=(*INTNET, "hash")),
-    "hire_mix_07": System("hierarchical_ner", {"mix": 0.7}, encoders=INTNET),
-    "hire_base": System("hierarchical_ner", NO_CONTEXT, encoders=INTNET),
-    "hire_sentence": System("hierarchical_ner", {"document_level": "off"}, encoders=INTNET),
+    "hire": System("hierarchical_ner", {**HIRE, **TRUST}, encoders=(*INTNET, "hash")),
+    "hire_small": System("hierarchical_ner", TRUST, encoders=("hash",)),
+    "hire_mix_07": System("hierarchical_ner", {**HIRE, "mix": 0.7}, encoders=INTNET),
+    "hire_base": System("hierarchical_ner", {**HIRE, **NO_CONTEXT}, encoders=INTNET),
+    "hire_sentence": System("hierarchical_ner", {**HIRE, "document_level": "off"}, encoders=INTNET),
     "hire_document": System(
-        "hierarchical_ner", {"sentence_level": "off", **TRUST}, encoders=INTNET
+        "hierarchical_ner", {**HIRE, "sentence_level": "off", **TRUST}, encoders=INTNET
     ),
 }
 

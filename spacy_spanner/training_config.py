@@ -122,6 +122,7 @@ def join_config(
     # What an encoder says of heads is for those that have all of these options.
     for block in (config.pop("head", {}), config.pop("pointer", {}), config.pop("words", {})):
         model.update(block if block.keys() <= options.keys() else {})
+    model.update(config.pop("heads", {}).get(system, {}))
     paper = Config({} if paper is None else paper)
     put_into(component, paper.pop("component", {}))
     put_into(config, paper)
