@@ -18,6 +18,7 @@ from thinc.types import Floats2d
 from thinc.util import torch2xp, xp2torch
 from torch import Tensor, nn
 
+from . import heap
 from .batch import END, START, SpanBatch, SpanPrediction
 from .contract import Facts, Proposes, ReadsWords, SpanModule, StartsFromSample
 from .errors import Errors
@@ -175,6 +176,7 @@ def train_rows(
 
     def backprop(d_loss: Any) -> Any:
         loss.backward()
+        heap.after_update()
         assert flat.grad is not None
         lengths, starts = batch.rows.lengths.tolist(), batch.rows.doc_starts.tolist()
         return backprop_tokvecs(split(flat.grad, lengths, starts))
