@@ -44,14 +44,15 @@ ROWS = {
 }
 
 
-def measure(
-    *, rounds: int, texts: int, data: Path, transformer: Optional[str], other: Path
+def measure_rows(
+    rows: List[str], *, rounds: int, texts: int, data: Path, transformer: Optional[str], other: Path
 ) -> Dict[str, Any]:
-    """Ratios of all rows, F of the int8 pipeline, start-up times.
+    """Ratios of these rows, F of the int8 pipeline.
 
     other: Python of the environment with spacy-transformers, in which its row is measured."""
-    record: Dict[str, Any] = {"rounds": rounds, "rows": {}}
-    for row, (_, encoder, _) in ROWS.items():
+    record: Dict[str, Any] = {}
+    for row in rows:
+        encoder = ROWS[row][1]
         if encoder != "hash" and transformer is None:
             continue
         if encoder != "transformer":
@@ -64,8 +65,7 @@ def measure(
             found = json.loads(done.stdout.splitlines()[-1])
         else:
             continue
-        record["rows"][row] = found
-    record["start"] = start_up(data)
+        record[row] = found
     return record
 
 

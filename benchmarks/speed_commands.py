@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Optional
+from typing import Any, Dict, Optional
 
 import typer
 
@@ -77,16 +77,29 @@ def production(
     rounds: int = typer.Option(5, help="Rounds, of which ratios are medians"),
     texts: int = typer.Option(400, help="Texts that pipelines with a transformer annotate"),
     docs: int = typer.Option(100_000, help="Documents over which memory must stay the same"),
+    rows: str = typer.Option(
+        "",
+        help="Only these rows, by commas, and nothing else: processor time, on a busy machine too",
+    ),
     data: Path = DATA,
     transformer: Optional[str] = TRANSFORMER,
     other: Path = OTHER,
     results: Path = typer.Option(PRODUCTION, help="File that the measurement is appended to"),
 ) -> None:
     """`annotate` over spaCy's plain `nlp.pipe`, start-up, and memory over many documents."""
-    from .production import ROWS, measure, trained
+    from .production import ROWS, measure_rows, start_up, trained
     from .service import measure_service
 
-    record = measure(rounds=rounds, texts=texts, data=data, transformer=transformer, other=other)
+    chosen = rows.split(",") if rows else list(ROWS)
+    options = {"rounds": rounds, "texts": texts, "data": data, "transformer": transformer}
+    record: Dict[str, Any] = {
+        "rounds": rounds,
+        "rows": measure_rows(chosen, other=other, **options),
+    }
+    if rows:
+        append(results, {**record, "commit": commit(), **machine()})
+        return
+    record["start"] = start_up(data)
     path = trained(*ROWS["hash"][:2], data, None)
     record["service"] = measure_service(path, rate=200, seconds=60)
     record["memory"] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, List
+from typing import Dict, List, Set
 
 from .tables import Record, table
 from .timed import ALONE, ROUNDS, bar
@@ -17,8 +17,25 @@ TITLES = {
 
 def latest(speeds: List[Record]) -> Dict[str, Record]:
     """The last measurement of each encoder; those with fewer rounds than usual are but a look."""
-    full = [r for r in speeds if "memory" in r and r["rounds"] >= ROUNDS[r["encoder"]]]
-    return dict(sorted({record["encoder"]: record for record in full}.items()))
+    found: Dict[str, Record] = {}
+    for record in speeds:
+        encoder = record["encoder"]
+        if "memory" in record and record["rounds"] >= ROUNDS[encoder]:
+            before = found.get(encoder, record)
+            found[encoder] = record if names(before) <= names(record) else renewed(before, record)
+    return dict(sorted(found.items()))
+
+
+def renewed(before: Record, record: Record) -> Record:
+    """A measurement with some rows of a later one, which has no others."""
+    new = names(record) - {ALONE}
+    values = {
+        kind: {**own, **{name: record[kind][name] for name in own if name in new}}
+        for kind, own in before.items()
+        if kind in (*TITLES, "spans_per_gold") and kind in record
+    }
+    own = f"{', '.join(f'`{name}`' for name in sorted(new))} of commit {record['commit']}"
+    return {**before, **values, "later": [*before.get("later", []), own]}
 
 
 def speed_section(speeds: List[Record]) -> str:
@@ -27,12 +44,13 @@ def speed_section(speeds: List[Record]) -> str:
         kinds = [kind for kind in TITLES if kind in record]
         head = ["system", *(TITLES[kind] for kind in kinds), "spans for each gold span"]
         lines += [f"## Speed over the encoder alone, `{encoder}`", "", *about(record), ""]
-        lines += [*table(head, [row(record, name, kinds) for name in names(record)]), ""]
+        lines += [*table(head, [row(record, name, kinds) for name in record["predict"]]), ""]
     return "\n".join(lines)
 
 
-def names(record: Record) -> List[str]:
-    return list(record["predict"])
+def names(record: Record) -> Set[str]:
+    """The rows of a measurement."""
+    return set(record["predict"])
 
 
 def row(record: Record, name: str, kinds: List[str]) -> List[str]:
@@ -76,6 +94,10 @@ def about(record: Record) -> List[str]:
         "of the encoder alone, which is shown whole. The heads are trained for a few steps only, "
         "hence the last column. "
         f"{record['machine']}, commit {record['commit']}, {versions}."
+        + "".join(
+            f" Measured later, over the encoder at that time: {own}."
+            for own in record.get("later", [])
+        )
     ]
 
 
@@ -85,7 +107,7 @@ def speed_summary(speeds: List[Record]) -> List[str]:
     columns = [(record, kind) for record in records.values() for kind in TITLES if kind in record]
     head = ["system", *(f"`{record['encoder']}`, {TITLES[kind]}" for record, kind in columns)]
     rows = []
-    for name in dict.fromkeys(name for record in records.values() for name in names(record)):
+    for name in dict.fromkeys(name for record in records.values() for name in record["predict"]):
         if name != ALONE:
             cells = [cell(*at, name) if name in at[0][at[1]] else "" for at in columns]
             rows.append([f"`{name}`", *cells])

@@ -54,6 +54,8 @@ BARS: Dict[Tuple[str, str], Dict[str, float]] = {
     ("hash", "predict"): {
         **dict.fromkeys((*POINTERS, "seq_ner"), 0.75),
         **dict.fromkeys(SPAN_CLASSIFIERS, 0.50),
+        "min": 0.35,
+        "hire": 0.45,
     },
     ("hash", "train"): {
         **dict.fromkeys(POINTERS, 0.75),

@@ -19,6 +19,7 @@ from thinc.types import Floats2d
 from thinc.util import torch2xp
 from torch import Tensor, nn
 
+from . import heap
 from .batch import END, SIZES, START, SpanBatch, SpanPrediction
 from .contract import Facts, Proposes, ReadsWords, SpanModule, StartsFromSample, Tokens
 from .errors import Errors
@@ -183,6 +184,7 @@ def train_rows(
 
     def backprop(d_loss: Any) -> Any:
         loss.backward()
+        heap.after_update()
         assert flat.grad is not None
         lengths, starts = batch.rows.lengths.tolist(), batch.rows.doc_starts.tolist()
         return backprop_tokvecs(split(flat.grad, lengths, starts))

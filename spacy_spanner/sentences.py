@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import List, Sequence, Tuple
 
 import numpy
@@ -99,6 +100,7 @@ def rule_based_starts(vocab: Vocab, orth: numpy.ndarray, first: numpy.ndarray) -
     return starts
 
 
+@lru_cache(maxsize=1 << 16)  # most words of a text were in those before it
 def ends_sentence(text: str) -> bool:
     return text in ENDS or bool(WORD_WITH_STOP.fullmatch(text) or BLANK_LINE.fullmatch(text))
 

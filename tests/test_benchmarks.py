@@ -152,6 +152,22 @@ def test_speeds_stand_beside_their_bars():
     assert speed_section([shown, {**shown, "rounds": 1, "predict": {ALONE: 2.0}}]) == text
 
 
+def test_some_rows_of_a_later_speed_measurement():
+    kinds = {
+        "predict": {ALONE: 1.0, "min": 0.2, "hire": 0.3},
+        "memory": {ALONE: 800, "min": 1, "hire": 2},
+    }
+    facts = {"encoder": "hash", "words_per_second": 1000, "sentences": 256, "dataset": "genia"}
+    versions = {"threads": 1, "rounds": 5, "machine": "a machine", "versions": {"spacy": "3"}}
+    old = {**facts, **versions, **kinds, "spans_per_gold": {"min": 1, "hire": 1}, "commit": "1st"}
+    some = {"predict": {ALONE: 1.1, "min": 0.4}, "memory": {ALONE: 9, "min": 3}}
+    new = {**old, **some, "spans_per_gold": {"min": 2}, "commit": "2nd"}
+    text = speed_section([old, new])
+    assert "| `min` | 0.40 (0.35) | 3 (300) | 2.0 |" in text and "`min` of commit 2nd" in text
+    assert "| `hire` | **0.30** (0.45) | 2 (300) | 1.0 |" in text
+    assert f"| {ALONE} | 1.00 | 800 |  |" in text
+
+
 def test_bars_and_kinds_belong_to_rows():
     for (encoder, kind), bars in BARS.items():
         assert kind in KINDS[encoder] and set(bars) <= set(TIMED)
