@@ -46,7 +46,7 @@ def test_every_row_runs_on_the_demo_corpus(name, docs):
     optimizer = nlp.initialize(lambda: examples)
     losses = {}
     nlp.update(examples, sgd=optimizer, losses=losses)
-    assert losses[system_of(name).factory] > 0
+    assert losses[system_of(name).overlay] > 0
     assert len(list(nlp.pipe([Doc(nlp.vocab, words=own) for own in words]))) == len(docs)
 
 
