@@ -34,7 +34,7 @@ SYSTEMS: Dict[str, Dict[str, Any]] = {
     "hierarchical_ner": {"dropout": 0.0},
     "biaffine_ner": {"hidden_width": 16, "dropout": 0.0},
     "hscrf": {"dropout": 0.0},
-    "bilstm_pointer": {"hidden": 32, "dropout": 0.0},
+    "bilstm_pointer": {"hidden": 32, "dropout": 0.0, "width_scores": True},
 }
 
 TRAIN_DATA = [
