@@ -41,7 +41,7 @@ class BiLSTMPointer(SpanModule):
         hidden: Width of one direction of the BiLSTM.
         dropout: On the token vectors and on the states.
         width_scores: Let a word also say how wide the entity is that it starts. States alone must
-            tell its last word from all similar words behind it, which takes many sentences to learn.
+            tell its last word from all similar words behind it.
         """
         super().__init__(width=width, n_labels=n_labels, output_width=2 * hidden)
         self.dropout = Dropout(dropout)
