@@ -27,7 +27,6 @@ from .app import ONE_THREAD
 from .data import CACHE, DATASETS, corpus, read_docs
 from .documents import to_predict
 
-SIDES = ("spacy", "ours")
 LIMIT = 5000  # training sentences, for both sides
 ROUNDS = 5
 

@@ -129,6 +129,7 @@ def tensor(array: Any) -> Tensor:
 
 
 def no_backprop(gradient: Any) -> Any:
+    """Never called: training takes thinc's own functions."""
     raise NotImplementedError
 
 
