@@ -47,21 +47,31 @@ def accuracy(
     vectors: Optional[Path] = VECTORS,
     transformer: Optional[str] = TRANSFORMER,
     minutes: float = MINUTES,
+    brief: Optional[bool] = typer.Option(
+        None,
+        "--brief/--full",
+        help="All runs without or with analysis, running text and documents whose sentences are not "
+        "marked  [with them for the first seed alone]",
+    ),
     results: Path = typer.Option(RESULTS, help="File that every finished run is appended to"),
 ) -> None:
     """Train every system on every corpus; what is in the results file already is not done again."""
     given = {"data": data, "vectors": vectors, "transformer": transformer}
     options = [f"--{k}={v}" for k, v in given.items() if v] + [f"--minutes={minutes}"]
+    first, others = (
+        [*options, "--brief"] if is_brief else options
+        for is_brief in ((False, True) if brief is None else (brief, brief))
+    )
     all_seeds = [int(seed) for seed in seeds.split(",")]
     grid = plan(datasets.split(","), names(systems.split(",")), encoder, all_seeds, steps)
     n_runs = sum(len(runs) + len(all_seeds) - 1 for runs in grid)
     with tqdm(total=n_runs, unit="run") as bar, ThreadPoolExecutor(workers) as pool:
 
         def all_seeds_of(runs: List[Run]) -> None:
-            best = max((measured(run, results, options, bar) for run in runs), key=quality)
+            best = max((measured(run, results, first, bar) for run in runs), key=quality)
             for seed in all_seeds[1:]:
                 chosen = replace(runs[0], learn_rate=best["learn_rate"], seed=seed)
-                measured(chosen, results, options, bar)
+                measured(chosen, results, others, bar)
 
         list(pool.map(all_seeds_of, grid))
 
@@ -134,11 +144,14 @@ def one(
     vectors: Optional[Path] = VECTORS,
     transformer: Optional[str] = TRANSFORMER,
     minutes: float = MINUTES,
+    brief: bool = typer.Option(
+        False, "--brief", help="Without analysis, running text and documents that are not marked"
+    ),
 ) -> None:
     """A single run, given as JSON; prints its record."""
-    record = execute(
-        Run(**json.loads(run)), data=data, vectors=vectors, transformer=transformer, minutes=minutes
-    )
+    chosen = Run(**json.loads(run))
+    given = {"data": data, "vectors": vectors, "transformer": transformer}
+    record = execute(chosen, **given, minutes=minutes, brief=brief)
     print(json.dumps({**record, "commit": commit(), **machine()}))
 
 
@@ -149,6 +162,9 @@ def quickstart(
     ),
     sides: str = typer.Option("spacy,ours", help="Whose commands write the config, by commas"),
     seeds: str = typer.Option("0", help="Seeds, by commas"),
+    optimize: str = typer.Option(
+        "efficiency", help="efficiency or accuracy; of `config auto` alone"
+    ),
     data: Path = DATA,
     vectors: Optional[Path] = VECTORS,
     results: Path = typer.Option(QUICKSTART, help="File that every finished run is appended to"),
@@ -163,7 +179,7 @@ def quickstart(
         for side in sides.split(",")
     ]
     for dataset, seed, side in tqdm(runs, unit="run"):
-        record = measure(side, dataset, seed=seed, data=data, vectors=vectors)
+        record = measure(side, dataset, seed=seed, data=data, vectors=vectors, optimize=optimize)
         append(results, {**record, "commit": commit(), **machine()})
 
 
@@ -197,6 +213,7 @@ def quick(folder: Path = typer.Option(Path("corpus/bench-quick"), help="Where re
         vectors=None,
         transformer=None,
         minutes=3.0,
+        brief=None,
         results=results,
     )
     speed(

@@ -28,17 +28,13 @@ from spacy_spanner.analysis.systems import load_systems
 from spacy_spanner.callbacks import make_fit_thresholds
 from spacy_spanner.relations import doc_relations
 
+from .calibration import calibration_error
 from .data import DATASETS, TRANSFORMERS, corpus, read_docs, width_of
 from .documents import FORMS, documents, running_text, to_predict
 from .systems import SYSTEMS, make_config
 
-STATIC = (
-    "vectors",
-    "tuned",
-    "tuned_intnet",
-    "lstm_vectors",
-    "lstm_large",
-)  # encoders that read static vectors
+# Encoders that read static vectors.
+STATIC = ("vectors", "tuned", "tuned_intnet", "lstm_vectors", "lstm_large")
 
 
 @dataclass(frozen=True)
@@ -59,9 +55,19 @@ class OutOfTime(BaseException):
 
 
 def execute(
-    run: Run, *, data: Path, vectors: Optional[Path], transformer: Optional[str], minutes: float
-):
-    """Train and score; gives the record of the run."""
+    run: Run,
+    *,
+    data: Path,
+    vectors: Optional[Path],
+    transformer: Optional[str],
+    minutes: float,
+    brief: bool = False,
+) -> Dict[str, Any]:
+    """Train and score; gives the record of the run.
+
+    brief: Without analysis, running text and documents whose sentences are not marked, which together
+        take as long as a short training.
+    """
     torch.set_num_threads(1)
     use_fastest_ops()
     remember_codecs()
@@ -88,13 +94,14 @@ def execute(
             f.stat().st_size for f in (Path(folder) / "model-best").rglob("*") if f.is_file()
         )
         dev_docs = read_docs(paths["dev"], dataset.lang)
-        scores = score(best, dev_docs)
+        scores = score(best, dev_docs, brief=brief)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024  # without what follows
-        if "relations" in scores:
-            scores["fitted"] = score_pairs(dev_docs, predict(make_fit_thresholds()(best), dev_docs))
-        if run.seed == 0 and dataset.running_text and run.encoder not in TRANSFORMERS:
+        scores.update(fitted_scores(best, dev_docs))
+        long_texts = dataset.running_text and run.encoder not in TRANSFORMERS
+        if run.seed == 0 and long_texts and not brief:
             scores["running_text"] = running_text(best, train_docs, docs=100, tokens=5000)
-        if not dataset.nested or run.system != "ner":  # its analysis would be of outer entities
+        # An analysis of `ner` on nested entities would be of the outer ones.
+        if not brief and not (dataset.nested and run.system == "ner"):
             scores["analysis"] = analysis(Path(folder) / "model-best", paths["dev"], train_docs)
             proposals = scores["analysis"]["proposals"]
             if proposals is not None:
@@ -190,9 +197,12 @@ class Clock:
         nlp.update = timed
 
 
-def score(nlp: Any, docs: List[Doc]) -> Dict[str, Any]:
+def score(nlp: Any, docs: List[Doc], *, brief: bool = False) -> Dict[str, Any]:
     """Micro P, R and F of all predicted spans against all gold spans, nested or not: sentence by
-    sentence, and with the sentences joined to documents."""
+    sentence, and with the sentences joined to documents.
+
+    brief: Only documents whose sentences are marked.
+    """
     before = time.process_time()
     predicted = predict(nlp, docs)
     seconds = time.process_time() - before
@@ -202,15 +212,29 @@ def score(nlp: Any, docs: List[Doc]) -> Dict[str, Any]:
         for gold in map(key_of, gold_doc.spans["sc"]):
             by_width[gold[1] - gold[0]].score_set(found & {gold}, {gold})
     scores = score_pairs(docs, predicted)
+    scores["calibration_error"] = calibration_error(docs, predicted)
     scores["predict_words_per_second"] = round(sum(map(len, docs)) / seconds)
     # width -> [found, all] of the gold spans
     scores["by_width"] = {w: [s.tp, s.tp + s.fn] for w, s in sorted(by_width.items())}
     scores["documents"] = {}
     for name, (size, marked) in FORMS.items():
+        if brief and not marked:
+            continue
         joined = documents(docs, size)
         pairs = list(nlp.pipe(to_predict(joined, nlp.vocab, marked=marked), batch_size=4))
         scores["documents"][name] = score_pairs(joined, pairs)
     return scores
+
+
+def fitted_scores(nlp: Any, docs: List[Doc]) -> Dict[str, Any]:
+    """The same with thresholds and temperature as training saves them, fitted on the development part;
+    nothing for systems of others."""
+    fitted = make_fit_thresholds()(nlp)
+    if fitted is nlp:
+        return {}
+    predicted = predict(fitted, docs)
+    error = calibration_error(docs, predicted)
+    return {"fitted": {**score_pairs(docs, predicted), "calibration_error": error}}
 
 
 def predict(nlp: Any, docs: List[Doc]) -> List[Doc]:

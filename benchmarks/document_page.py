@@ -6,12 +6,13 @@ from typing import Any, Dict, List
 
 from .documents import FORMS
 from .results import BEFORE, load
-from .tables import Record, best_runs, spread, table
+from .tables import Record, best_runs, known_spread, table
 
 TEXT = (
     "F of all spans (of relations where the row says so) on the sentences of the development part, and on "
     "the same sentences joined to documents of 10 and of 80, with sentence starts marked or not. "
-    '"Before" is the version that trained on sentences alone.'
+    '"Before" is the version that trained on sentences alone. Documents that are not marked may be of the '
+    "first seed alone: then they have no spread."
 )
 
 
@@ -31,11 +32,9 @@ def document_lines(runs: List[Record]) -> List[str]:
             earlier = [scores_of(run, part) for run in before.get(system, [])]
             if all(values):
                 name = f"`{system}`" + (", relations" if part == "relations" else "")
-                cells = [spread([v[form] for v in values]) for form in ("1", *FORMS)]
-                cells += [
-                    spread([v[form] for v in earlier]) if earlier and all(earlier) else ""
-                    for form in ("1", "10", "80")
-                ]
+                # Brief runs were not scored in all forms.
+                cells = [known_spread(values, form) for form in ("1", *FORMS)]
+                cells += [known_spread(earlier, form) for form in ("1", "10", "80")]
                 rows.append([name, str(len(own)), *cells])
     head = ["system", "seeds", "sentences", *(f"documents of {form}" for form in FORMS)]
     head += ["before: sentences", "of 10", "of 80"]
@@ -44,7 +43,10 @@ def document_lines(runs: List[Record]) -> List[str]:
 
 def running_lines(chosen: Dict[str, List[Record]]) -> List[str]:
     """Long documents of running text, where they were measured."""
-    measured = {s: own[0]["running_text"] for s, own in chosen.items() if "running_text" in own[0]}
+    runs = {
+        system: next((r for r in own if "running_text" in r), {}) for system, own in chosen.items()
+    }
+    measured = {system: run["running_text"] for system, run in runs.items() if run}
     if not measured:
         return []
     rows = [[f"`{s}`", f"{m['rate']:.2f}", str(m["widest"])] for s, m in measured.items()]

@@ -66,7 +66,8 @@ def command(name: str, at: Measured) -> str:
     place, rates = at.place, at.rates()
     if place.encoder != ENCODER:
         systems = ",".join(at.own.systems.values())
-        text = f"accuracy --datasets {place.corpus} --encoder {place.encoder} --systems {systems}"
+        text = f"accuracy --full --datasets {place.corpus} --encoder {place.encoder}"
+        text += f" --systems {systems}"
         text += " --vectors VECTORS" if place.encoder in STATIC else ""
         return text + (" --transformer FOLDER" if place.encoder in TRANSFORMERS else "")
     text = f"paper {name}"

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import List
 
 from .comparison import comparison_table
+from .heads_page import other_runs, short_heads
+from .quickstart_page import short_quickstart
 from .speed_page import speed_summary
 from .tables import Record
 
@@ -20,17 +22,22 @@ SPEED = (
 )
 
 
-def measured(runs: List[Record], speeds: List[Record]) -> str:
-    parts = [[BEGIN], comparison_table(runs), [SPEED], speed_summary(speeds), [END]]
-    return "\n\n".join("\n".join(lines) for lines in parts)
+def measured(runs: List[Record], speeds: List[Record], quickstarts: List[Record]) -> str:
+    parts = [[BEGIN], short_heads(runs), comparison_table(other_runs(runs))]
+    parts += [short_quickstart(quickstarts), [SPEED], speed_summary(speeds), [END]]
+    return "\n\n".join("\n".join(lines) for lines in parts if lines)
 
 
-def with_figures(text: str, runs: List[Record], speeds: List[Record]) -> str:
+def with_figures(
+    text: str, runs: List[Record], speeds: List[Record], quickstarts: List[Record]
+) -> str:
     """The README with the figures as they are now."""
-    figures = measured(runs, speeds)
+    figures = measured(runs, speeds, quickstarts)
     return re.sub(f"{re.escape(BEGIN)}.*{re.escape(END)}", lambda _: figures, text, flags=re.S)
 
 
-def write_readme(path: Path, runs: List[Record], speeds: List[Record]) -> None:
-    text = with_figures(path.read_text(encoding="utf8"), runs, speeds)
+def write_readme(
+    path: Path, runs: List[Record], speeds: List[Record], quickstarts: List[Record]
+) -> None:
+    text = with_figures(path.read_text(encoding="utf8"), runs, speeds, quickstarts)
     path.write_text(text, encoding="utf8")

@@ -9,17 +9,28 @@ from .comparison import comparison_section
 from .data import DATASETS
 from .document_page import document_lines
 from .encoder_page import encoder_section
+from .heads_page import heads_section
 from .plots import plot_scores, plot_speed
 from .production_page import production_section
 from .published import PUBLISHED, RELATIONS_NOTE
+from .quickstart_page import quickstart_section
 from .readme import write_readme
-from .results import ENCODERS, MEMORY, PRODUCTION, RESULTS, SPEED, load, read_lines
+from .results import (
+    ENCODERS,
+    MEMORY,
+    PRODUCTION,
+    QUICKSTART,
+    RESULTS,
+    SPEED,
+    load,
+    read_lines,
+)
 from .speed_page import speed_section
 from .tables import Record, average, best_runs, by_corpus, spread, table
 
 HEAD = """# Benchmarks
 
-Everything here is made by `make bench` (`python -m benchmarks report`) from `benchmarks/results.jsonl` and `benchmarks/speed.jsonl`, to which every finished run
+Everything here is made by `make bench` (`python -m benchmarks report`) from the `.jsonl` files of the folder `benchmarks`, to which every finished run
 is appended (of a run measured again the last counts); only remarks and what the papers published are typed in. Figures are on the development parts, strict (ends and label), micro, over **all** gold spans, nested ones too. All
 systems of a table stand on the same encoder and take the same number of steps; each one's learning rate is the best of the same small grid for the first seed,
 on the development part, which flatters all of them alike, as does the choice of the best checkpoint. A table with a few rows is a table that is not finished.
@@ -56,6 +67,7 @@ make bench BENCH="accuracy --data DATA --datasets demo,conll04,wnut17,genia,germ
 make bench BENCH="accuracy --data DATA --vectors VECTORS --datasets conll04,wnut17,genia --encoder lstm_vectors"
 make bench BENCH="accuracy --data DATA --vectors VECTORS --datasets conll04,wnut17,genia --encoder lstm_large"
 ```
+`accuracy` scores the first seed in full, and others without analysis, running text and documents whose sentences are not marked (`--full`: all seeds; `--brief`: none).
 """
 
 PICTURES = """## In pictures
@@ -74,14 +86,17 @@ F of every system, with the spread over seeds; spaCy's own in grey.
 def write_report(target: Path, readme: Path) -> None:
     """The page with its plots, and the figures of the README."""
     runs, speeds = list(load(RESULTS).values()), read_lines(SPEED)
-    parts = [HEAD, comparison_section(runs), PICTURES]
+    quickstarts = read_lines(QUICKSTART)
+    parts = [HEAD, comparison_section(runs), heads_section(runs), quickstart_section(quickstarts)]
+    parts.append(PICTURES)
     parts += [*(accuracy_section(*group) for group in by_corpus(runs)), speed_section(speeds)]
     parts.append(encoder_section(read_lines(ENCODERS)))
     parts += [memory_section(read_lines(MEMORY)), production_section(read_lines(PRODUCTION))]
-    target.write_text("\n".join(parts).rstrip() + "\n", encoding="utf8")
+    text = "\n".join(part for part in parts if part)
+    target.write_text(text.rstrip() + "\n", encoding="utf8")
     plot_scores(runs, target.parent / "benchmarks.png")
     plot_speed(runs, target.parent / "benchmarks_speed.png")
-    write_readme(readme, runs, speeds)
+    write_readme(readme, runs, speeds, quickstarts)
 
 
 def accuracy_section(dataset: str, encoder: str, steps: int, runs: List[Record]) -> str:
@@ -148,10 +163,14 @@ def width_lines(chosen: Dict[str, List[Record]]) -> List[str]:
             found, gold = sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
             cells.append(f"{100 * found / max(gold, 1):.1f} ({gold // len(own)})")
         rows.append(cells)
+    counted = {
+        system: [run for run in own if "proposals_per_gold" in run]  # brief runs have no such count
+        for system, own in chosen.items()
+    }
     kept = [
         f"`{system}` {average(own, 'proposals_per_gold'):.1f}"
-        for system, own in chosen.items()
-        if all("proposals_per_gold" in run for run in own)
+        for system, own in counted.items()
+        if own
     ]
     proposals = [f"Spans that the filter lets through, for each gold span: {', '.join(kept)}.", ""]
     text = "Recall in % by the width of gold spans in tokens, and how many there are. Seeds of `locate_and_label_6` end at width 6: wider spans are found by regression alone."

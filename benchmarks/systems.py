@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import Any, Dict, List, Optional, Tuple, Union
 
+from spacy.util import registry
 from thinc.api import Config
 
 from spacy_spanner.training_config import (
@@ -113,6 +115,18 @@ def name_of(system: System) -> str:
         if (own.overlay, own.model) == (system.overlay, system.model):
             return name
     return json.dumps([system.overlay, system.model], sort_keys=True)
+
+
+def default_row(overlay: str) -> str:
+    """The name of the row that leaves a system as its config is."""
+    block = component_of(overlay)["model"]
+    options = signature(registry.get("architectures", block["@architectures"])).parameters
+    values = {**{name: option.default for name, option in options.items()}, **block}
+    for name, own in SYSTEMS.items():
+        same = all(values.get(option) == value for option, value in own.model.items())
+        if own.overlay == overlay and same and not own.settings:
+            return name
+    raise ValueError(f"No row of benchmarks/systems.py is {overlay} as its config has it.")
 
 
 def system_of(name: str) -> System:

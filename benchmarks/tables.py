@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from statistics import mean, stdev
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Tuple
 
 from .results import quality
 from .systems import SYSTEMS
@@ -38,6 +38,12 @@ def best_runs(runs: List[Record]) -> Dict[str, List[Record]]:
 
 def spread(values: List[float]) -> str:
     return f"{mean(values):.1f}" + (f" ± {stdev(values):.1f}" if len(values) > 1 else "")
+
+
+def known_spread(records: Iterable[Mapping[str, Any]], key: str) -> str:
+    """Of the records that have a value; nothing where none has."""
+    known = [record[key] for record in records if record.get(key) is not None]
+    return spread(known) if known else ""
 
 
 def average(runs: List[Record], key: str) -> float:

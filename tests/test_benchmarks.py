@@ -19,7 +19,7 @@ from benchmarks.memory import measure as measure_memory
 from benchmarks.plots import pareto_front
 from benchmarks.readme import BEGIN, END, with_figures
 from benchmarks.report import accuracy_section, memory_section
-from benchmarks.results import RESULTS, SPEED, append, load, read_lines, run_key
+from benchmarks.results import QUICKSTART, RESULTS, SPEED, append, load, read_lines, run_key
 from benchmarks.speed import long_documents, medians, time_ratio
 from benchmarks.speed_page import speed_section
 from benchmarks.systems import LEARN_RATES, SYSTEMS, make_config
@@ -247,15 +247,17 @@ def test_quick_form_runs(tmp_path):
 def test_the_readme_shows_what_was_measured():
     text = (ROOT / "README.md").read_text(encoding="utf8")
     assert text.count(BEGIN) == text.count(END) == 1
-    assert with_figures(text, list(load(RESULTS).values()), read_lines(SPEED)) == text
+    quickstarts = read_lines(QUICKSTART)
+    runs = list(load(RESULTS).values())
+    assert with_figures(text, runs, read_lines(SPEED), quickstarts) == text
 
 
 def test_figures_of_a_readme_are_renewed_between_the_marks():
     runs = [record("ner", 50.0), record("global_pointer", 60.0)]
-    once = with_figures(f"before\n{BEGIN}\nold\n{END}\nafter", runs, [])
+    once = with_figures(f"before\n{BEGIN}\nold\n{END}\nafter", runs, [], [])
     assert once.startswith(f"before\n{BEGIN}") and once.endswith(f"{END}\nafter")
     assert "| conll04, `vectors` | `ner` | 50.0 | `global_pointer` | 60.0 | +10.0 |  |" in once
-    assert "old" not in once and with_figures(once, runs, []) == once
+    assert "old" not in once and with_figures(once, runs, [], []) == once
 
 
 def test_pareto_front_is_what_no_other_point_beats():

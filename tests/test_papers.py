@@ -191,7 +191,7 @@ def test_versions_rates_and_budgets_are_told():
     short, _ = page_of(own, two_seeds(FULL, 3, 4, **other))
     assert "not run here" in short
     short, _ = page_of(own, two_seeds(FULL, 3, 4, **other) + two_seeds(LESS, 1, 2, **other))
-    assert "accuracy --datasets conll04 --encoder vectors" in short and "VECTORS" in short
+    assert "accuracy --full --datasets conll04 --encoder vectors" in short and "VECTORS" in short
 
 
 def test_tables_of_groups_need_groups():

@@ -1,0 +1,153 @@
+"""All heads over the same small BiLSTM encoder side by side, spaCy's among them, and how far the
+recommended system is ahead."""
+
+from __future__ import annotations
+
+from statistics import mean
+from typing import Dict, List, Optional
+
+from spacy_spanner.recipe import FLAT, NESTED
+
+from .comparison import best_of, compared
+from .data import DATASETS, TRANSFORMERS
+from .systems import BASELINES, default_row
+from .tables import Record, best_runs, by_corpus, known_spread, spread, table
+
+# With static vectors, but for German and for the demo, which needs nothing from elsewhere.
+CORPORA = {
+    "demo": "lstm",
+    "germeval2014": "lstm",
+    "conll04": "lstm_vectors",
+    "wnut17": "lstm_vectors",
+    "genia": "lstm_vectors",
+}
+HEADS = (
+    *("ner", "spancat", "global_pointer", "efficient_global_pointer", "locate_and_label"),
+    *("seq_ner_crf", "span_ner", "bl_seq_ner", "bl_span_ner", "bl_both"),
+)
+Own = Dict[str, List[Record]]  # runs of a corpus by system, a run for each seed
+Heads = Dict[str, Own]  # by corpus
+
+TEXT = """## All heads over the same BiLSTM encoder
+
+F of every head over the encoder `lstm` (`lstm_vectors` with GloVe), with the same steps, schedule and
+averaged weights, and the learning rate from the same grid: mean and spread (standard deviation) over
+seeds. Thresholds are not fitted. Bold is the system that `config auto` takes for the corpus. "Ahead"
+counts the corpora on which a system has more than the better one of `ner` and `spancat`, of those on
+which it and at least one of these two were measured.
+"""
+
+RECOMMENDED = """The recommended system beside the better one of spaCy's. "Clear" is as above. The
+calibration error is in points, without and with thresholds and temperature fitted on the same
+development part, as training saves them.
+"""
+
+SHORT = (
+    "Over the same small BiLSTM encoder (GloVe on conll04, wnut17 and genia). Bold is what `config auto` "
+    'takes; "ahead" are the corpora on which a system beats the better one of `ner` and `spancat`:'
+)
+
+
+def heads_section(runs: List[Record]) -> str:
+    heads = measured_heads(runs)
+    if not heads:
+        return ""
+    parts = [TEXT, *heads_table(heads), ""]
+    rows = recommended_rows(heads)
+    if rows:
+        head = ["corpus, encoder", "spaCy", "F", "recommended", "F", "distance", "clear"]
+        head += ["calibration error", "fitted"]
+        parts += [RECOMMENDED, *table(head, rows), ""]
+    return "\n".join(parts)
+
+
+def measured_heads(runs: List[Record]) -> Heads:
+    """What was measured of these corpora and systems. All systems of a corpus have the same steps: those
+    that most of them were measured with."""
+    found: Heads = {}
+    for dataset, encoder, _, own in by_corpus(runs):
+        if CORPORA.get(dataset) == encoder:
+            heads = {name: chosen for name, chosen in best_runs(own).items() if name in HEADS}
+            if heads and len(heads) >= len(found.get(dataset, {})):
+                found[dataset] = heads
+    return {dataset: found[dataset] for dataset in CORPORA if dataset in found}
+
+
+def heads_table(heads: Heads) -> List[str]:
+    """A system each row, a corpus each column."""
+    rows = []
+    for name in HEADS:
+        if any(name in own for own in heads.values()):
+            cells = [cell(own, name, recommended(dataset)) for dataset, own in heads.items()]
+            rows.append([f"`{name}`", *cells, ahead(heads, name)])
+    distances = [distance(own, recommended(dataset)) for dataset, own in heads.items()]
+    if any(value is not None for value in distances):
+        shown = ["" if value is None else f"{value:+.1f}" for value in distances]
+        rows.append(["distance of the bold one", *shown, ""])
+    return table(["system", *heads, "ahead"], rows)
+
+
+def cell(own: Own, name: str, bold: str) -> str:
+    if name not in own:
+        return ""
+    text = spread(scores_of(own)[name])
+    return f"**{text}**" if name == bold else text
+
+
+def ahead(heads: Heads, name: str) -> str:
+    """On how many corpora a system of ours is ahead, of those on which it can be compared."""
+    if name in BASELINES:
+        return ""
+    found = [distance(own, name) for own in heads.values()]
+    known = [value for value in found if value is not None]
+    return f"{sum(value > 0 for value in known)} of {len(known)}" if known else ""
+
+
+def distance(own: Own, name: str) -> Optional[float]:
+    """F beyond that of the better one of spaCy's; None where either was not measured."""
+    peer = better_peer(own)
+    if peer is None or name not in own:
+        return None
+    scores = scores_of(own)
+    return mean(scores[name]) - mean(scores[peer])
+
+
+def better_peer(own: Own) -> Optional[str]:
+    peers = {name: values for name, values in scores_of(own).items() if name in BASELINES}
+    return best_of(peers) if peers else None
+
+
+def scores_of(own: Own) -> Dict[str, List[float]]:
+    return {name: [run["f"] for run in runs] for name, runs in own.items()}
+
+
+def recommended(dataset: str) -> str:
+    """The row of the system that `config auto` takes for a corpus."""
+    return default_row(NESTED if DATASETS[dataset].nested else FLAT)
+
+
+def recommended_rows(heads: Heads) -> List[List[str]]:
+    rows = []
+    for dataset, own in heads.items():
+        peer, name = better_peer(own), recommended(dataset)
+        if peer is not None and name in own:
+            fitted = [run.get("fitted", {}) for run in own[name]]
+            cells = compared(peer, name, scores_of(own))
+            cells += [known_spread(part, "calibration_error") for part in (own[name], fitted)]
+            rows.append([f"{dataset}, `{CORPORA[dataset]}`", *cells])
+    return rows
+
+
+def other_runs(runs: List[Record]) -> List[Record]:
+    """Runs that this table makes no shorter work of: over transformers, and on other corpora."""
+    heads = measured_heads(runs)
+    told = {
+        dataset for dataset, own in heads.items() if better_peer(own) and set(own) - set(BASELINES)
+    }
+    return [run for run in runs if run["dataset"] not in told or run["encoder"] in TRANSFORMERS]
+
+
+def short_heads(runs: List[Record]) -> List[str]:
+    """For the README."""
+    heads = measured_heads(runs)
+    return [SHORT, "", *heads_table(heads)] if heads else []
