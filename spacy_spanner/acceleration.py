@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Dict, Iterator, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Optional, Sequence, Tuple
+
+from catalogue import REGISTRY
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -108,10 +110,27 @@ def trial(ops: Any) -> float:
 
 def remember_codecs() -> None:
     """Let srsly know what packages add to msgpack. It otherwise looks through the entry points of all
-    of them for every message, which takes most of the time of reading and writing documents."""
+    of them for every message, and through all registered functions, which takes most of the time of
+    reading and writing documents."""
     from srsly.msgpack import msgpack_decoders, msgpack_encoders
 
     for codecs in (msgpack_encoders, msgpack_decoders):
-        for name, codec in codecs.get_entry_points().items():
-            codecs.register(name, func=codec)
-        codecs.entry_points = False
+        if codecs.entry_points:
+            for name, codec in codecs.get_entry_points().items():
+                codecs.register(name, func=codec)
+            codecs.entry_points = False
+            vars(codecs)["get_all"] = looked_up_once(codecs.get_all)
+
+
+def looked_up_once(get_all: Callable[[], Dict[str, Any]]) -> Callable[[], Dict[str, Any]]:
+    """The functions of a registry, looked up again only after something was registered anywhere."""
+    found: Dict[str, Any] = {}
+    size = -1
+
+    def get_remembered() -> Dict[str, Any]:
+        nonlocal found, size
+        if size != len(REGISTRY):
+            found, size = get_all(), len(REGISTRY)
+        return found
+
+    return get_remembered

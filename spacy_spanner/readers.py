@@ -10,6 +10,7 @@ from spacy.language import Language
 from spacy.training import Example
 from spacy.training.corpus import create_docbin_reader
 
+from .acceleration import remember_codecs
 from .corpus.joining import join_examples, neighbours
 
 
@@ -55,6 +56,7 @@ def create_joined_corpus(
     max_tokens: Most tokens of a joined document; 0 for no joined documents.
     alone: Share of the documents that also come alone, sampled again in each epoch.
     """
+    remember_codecs()  # the file is read again in each epoch
     options = {"gold_preproc": gold_preproc, "max_length": max_length, "limit": limit}
     corpus = create_docbin_reader(path, augmenter=augmenter, **options)
     return JoinedCorpus(corpus, max_tokens=max_tokens, alone=alone)

@@ -117,14 +117,11 @@ def join_config(
     overlay = read_overlay("systems", system)
     component = overlay.pop("component")
     overlay.pop("defaults", None)  # of the factory
-    small_encoder, of_encoder = overlay.pop("small_encoder", {}), overlay.pop("encoder", {})
+    small_encoder = overlay.pop("small_encoder", {})
     config = config.merge(overlay)
     if "pointer" in config:  # small encoders have this block
         set_recipe(config["training"], words, **small_encoder)
     model, (settings, _) = component["model"], factory_defaults(component["factory"])
-    encoder_model = config["components"].get("tok2vec", {}).get("model", {})
-    if of_encoder.keys() <= option_names(encoder_model):
-        put_into(encoder_model, of_encoder)
     options = option_names(model)
     # What an encoder says of heads, as a system of encoders, is for those that have all of these options.
     for block in (config.pop("head", {}), config.pop("pointer", {}), config.pop("words", {})):

@@ -1,6 +1,7 @@
 """Settings of the libraries below: they change speed, and nothing that is computed."""
 
 import srsly
+from catalogue import REGISTRY
 from srsly.msgpack import msgpack_decoders, msgpack_encoders
 from thinc.api import NumpyOps, get_current_ops, set_current_ops
 
@@ -37,3 +38,19 @@ def test_codecs_are_known_without_entry_points():
     assert (msgpack_encoders.get_all().keys(), msgpack_decoders.get_all().keys()) == known
     data = {"a": [1, 2.5, "x"]}
     assert srsly.msgpack_loads(srsly.msgpack_dumps(data)) == data
+
+
+def test_a_codec_that_is_registered_later_is_used():
+    acceleration.remember_codecs()
+
+    def unchanged(obj, chain=None):
+        return obj if chain is None else chain(obj)
+
+    before = set(msgpack_encoders.get_all())
+    msgpack_encoders.register("later", func=unchanged)
+    try:
+        assert set(msgpack_encoders.get_all()) == before | {"later"}
+        assert srsly.msgpack_loads(srsly.msgpack_dumps({"a": [1]})) == {"a": [1]}
+    finally:
+        del REGISTRY[(*msgpack_encoders.namespace, "later")]
+    assert set(msgpack_encoders.get_all()) == before

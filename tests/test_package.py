@@ -61,7 +61,7 @@ ALLOWED = {
     "batch": set(),
     "sentences": set(),
     "schedules": {"errors"},
-    "readers": {"corpus"},
+    "readers": {"acceleration", "corpus"},
     "callbacks": {"errors", "pipeline", "tuning"},
     "recipe": {"corpus", "training_config"},
     "loggers": {"contract", "shim"},

@@ -69,13 +69,9 @@ def test_span_classifiers_have_a_rate_of_their_own_over_small_encoders(system, e
     assert "small_encoder" not in config
 
 
-@pytest.mark.parametrize("encoder,option", [("lstm", True), ("hash", None), ("huggingface", None)])
-def test_relations_have_their_option_of_encoders_that_know_it(encoder, option):
-    config = join_config("global_pointer_relations", encoder)
-    assert config["components"]["tok2vec"]["model"].get("by_sentence") is option
-    assert "encoder" not in config
-    other = join_config("global_pointer", encoder)
-    assert "by_sentence" not in other["components"]["tok2vec"]["model"]
+@pytest.mark.parametrize("system", ["global_pointer", "global_pointer_relations", "ner"])
+def test_the_small_bilstm_reads_sentence_by_sentence(system):
+    assert join_config(system, "lstm")["components"]["tok2vec"]["model"]["by_sentence"] is True
 
 
 def test_auto_looks_at_nesting(tmp_path, corpus, flat_corpus):
