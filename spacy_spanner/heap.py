@@ -7,7 +7,7 @@ import ctypes
 from itertools import count
 from typing import Any, Optional
 
-EVERY = 16  # updates; giving back takes milliseconds
+EVERY = 128  # updates; giving back takes milliseconds
 
 
 def find_trim() -> Optional[Any]:

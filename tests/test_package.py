@@ -70,6 +70,7 @@ ALLOWED = {
     "scorers": {"errors"},
     "contract": set(),
     "dropout": set(),
+    "gelu": set(),
     "forking": set(),
     "heap": set(),
     "shim": {"errors", "label_axes"},
@@ -94,8 +95,8 @@ ALLOWED = {
         *{"bridge", "dropout", "errors", "forking", "grouping", "sentences", "shim", "words"},
     },
     "models": {
-        *{"batch", "bridge", "contract", "decoders", "dropout", "errors", "grouping", "label_axes"},
-        *{"relations", "spans"},
+        *{"batch", "bridge", "contract", "decoders", "dropout", "errors", "gelu", "grouping"},
+        *{"label_axes", "relations", "spans"},
     },
     "pipeline": {"batch", "errors", "overlaps", "scorers", "sentences", "span_scores", "words"},
     "relations": {

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from ..contract import Tokens
 from ..dropout import Dropout
+from ..gelu import gelu as any_gelu
 from ..spans.range_max import RangeMax
 
 
@@ -88,7 +89,7 @@ def gelu(x: Tensor) -> Tensor:
     """GELU. On a CPU, oneDNN keeps code for every shape it has met, a few kilobytes each: without a
     gradient, numbers are taken in two pieces of sizes that recur."""
     if x.device.type != "cpu" or x.numel() == 0 or (x.requires_grad and torch.is_grad_enabled()):
-        return F.gelu(x)
+        return any_gelu(x)
     result = torch.empty_like(x, memory_format=torch.contiguous_format)
     numbers, target = x.contiguous().view(-1), result.view(-1)
     for piece in recurring_pieces(x.numel()):

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import check
+from ..gelu import Gelu
 from ..label_axes import LABELS, LabelAxis, mark, mark_layer
 from ..spans.bands import last_tokens, pair_products
 
@@ -125,7 +126,7 @@ def hidden_layer(width: int, hidden_width: Optional[int]) -> nn.Module:
     """A GELU layer below queries and keys, or none."""
     if hidden_width is None:
         return nn.Identity()
-    return nn.Sequential(lecun_linear(width, hidden_width), nn.GELU())
+    return nn.Sequential(lecun_linear(width, hidden_width), Gelu())
 
 
 def lecun_linear(n_in: int, n_out: int) -> nn.Linear:

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 from ..contract import Facts, Gold, Tokens
 from ..errors import check
+from ..gelu import gelu
 from ..label_axes import LABELS, mark_layer
 from ..relations.bridge import Links, relation_table_model
 from ..spans.range_max import RangeMax
@@ -178,7 +179,7 @@ class RelationClassifier(RelationModule):
             self.contexts(encoded, pool, spans[head], spans[tail]), weights[2]
         )  # (P, H)
         vector = of_head[head] + of_tail[tail] + context + self.pair.bias
-        return vector if self.classify is None else self.classify(self.dropout(F.gelu(vector)))
+        return vector if self.classify is None else self.classify(self.dropout(gelu(vector)))
 
     def contexts(self, encoded: Tokens, pool: RangeMax, head: Tensor, tail: Tensor) -> Tensor:
         """Vectors of what is between spans (P, 3) of the same row.  (P, D + 25)"""

@@ -5,10 +5,11 @@ Axes: B rows, C labels, L tokens, W widths, D width. Column w of token i is the 
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Any, Optional, Tuple
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
 
@@ -24,24 +25,53 @@ def last_tokens(x: Tensor, width: Optional[int]) -> Tensor:
 
 
 def band_products(q: Tensor, k: Tensor, width: int) -> Tensor:
-    """Dot products q[i] . k[i + w] for w < width; undefined beyond the last token.  (..., L, W)
+    """Dot products q[i] . k[i + w] for w < width; undefined beyond the last token.  (..., L, W)"""
+    return _BandProducts.apply(q, k, width)
 
-    Blocks of `width` queries meet the two blocks of keys they can reach: the work and the memory are
-    twice the band, not the square of the length.
-    """
-    length = q.shape[-2]
-    n_blocks = -(-length // width)
-    reach = 2 * width - 1  # keys that a block of queries can reach
-    q = pad(q, (0, 0, 0, n_blocks * width - length))  # (..., n_blocks * W, D)
-    k = pad(k, (0, 0, 0, n_blocks * width - length + width - 1))
-    q = q.unflatten(-2, (n_blocks, width))  # (..., n_blocks, W, D)
-    k = k.unfold(-2, reach, width)  # (..., n_blocks, D, reach)
-    products = (q @ k).contiguous()  # (..., n_blocks, W, reach)
-    # Row r of a block starts its band at column r: a stride of one more than the row length.
-    band = products.as_strided(
-        (*products.shape[:-1], width), (*products.stride()[:-2], reach + 1, 1)
-    )
-    return band.flatten(-3, -2)[..., :length, :]  # (..., L, W)
+
+class _BandProducts(torch.autograd.Function):
+    """Blocks of W queries meet the two blocks of keys they can reach: the work and the memory are
+    twice the band, not the square of the length. The blocks of all rows lie one behind the other, so
+    that one product takes them without a copy; the last block of a row reaches into the next row.
+
+    Left to autograd, the way back through overlapping blocks would take longer than the products."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, width: int) -> Tensor:
+        length, size = q.shape[-2:]
+        beyond = -length % width
+        blocks = fill(q, beyond).reshape(-1, width, size)  # (N, W, D)
+        keys = fill(fill(k, beyond).reshape(-1, size), width - 1)  # (N * W + W - 1, D)
+        products = torch.bmm(blocks, keys.unfold(0, 2 * width - 1, width))  # (N, W, reach)
+        ctx.save_for_backward(blocks, keys)
+        ctx.length = length
+        return band_of(products).reshape(*q.shape[:-2], length + beyond, width)[..., :length, :]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_band: Tensor) -> Tuple[Tensor, Tensor, None]:
+        blocks, keys = ctx.saved_tensors
+        n_blocks, width, size = blocks.shape
+        shape = (*d_band.shape[:-2], -1, size)
+        d_products = blocks.new_zeros((n_blocks, width, 2 * width - 1))
+        band_of(d_products).copy_(fill(d_band, -ctx.length % width).reshape(-1, width, width))
+        d_q = torch.bmm(d_products, keys.unfold(0, 2 * width - 1, width).transpose(1, 2))
+        d_keys = torch.bmm(d_products.transpose(1, 2), blocks)  # (N, reach, D)
+        d_k = d_keys[:, :width].contiguous()
+        d_k[1:, : width - 1] += d_keys[:-1, width:]
+        return d_q.view(shape)[..., : ctx.length, :], d_k.view(shape)[..., : ctx.length, :], None
+
+
+def band_of(products: Tensor) -> Tensor:
+    """The band in blocks of products (N, W, 2 W - 1), as a view: row r of a block starts its band at
+    column r, that is a stride of one more than the row length.  (N, W, W)"""
+    n_blocks, width, reach = products.shape
+    return products.as_strided((n_blocks, width, width), (width * reach, reach + 1, 1))
+
+
+def fill(x: Tensor, n: int) -> Tensor:
+    """With n more rows of zeros.  (..., L, D) -> (..., L + n, D)"""
+    return pad(x, (0, 0, 0, n)) if n else x
 
 
 def band_view(x: Tensor, width: int) -> Tensor:

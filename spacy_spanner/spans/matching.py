@@ -44,11 +44,12 @@ def pair(starts: Tensor, ends: Tensor, gold: Tensor, n_rows: int) -> Tuple[Tenso
     rows = gold[:, :1].expand(-1, n_candidates)  # (N, M)
     best = overlap.new_zeros((n_rows, n_candidates))  # (B, M)
     best = best.scatter_reduce(0, rows, overlap, "amax")
-    number = torch.arange(n_gold, device=gold.device)[:, None]  # (N, 1)
+    # As floats, which hold any number of gold spans: of integers, the minimum takes ten times as long.
+    number = torch.arange(n_gold, device=gold.device, dtype=overlap.dtype)[:, None]  # (N, 1)
     is_best = (overlap > 0) & (overlap == best.index_select(0, gold[:, 0]))  # (N, M)
-    first = torch.where(is_best, number, n_gold)  # (N, M)
-    partner = torch.full((n_rows, n_candidates), n_gold, device=gold.device)
-    return best, partner.scatter_reduce(0, rows, first, "amin")
+    first = torch.where(is_best, number, float(n_gold))  # (N, M)
+    partner = overlap.new_full((n_rows, n_candidates), n_gold)
+    return best, partner.scatter_reduce(0, rows, first, "amin").long()
 
 
 def first_of_span(gold: Tensor) -> Tensor:
