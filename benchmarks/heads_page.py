@@ -6,10 +6,10 @@ from __future__ import annotations
 from statistics import mean
 from typing import Dict, List, Optional
 
-from spacy_spanner.recipe import FLAT, NESTED
+from spacy_spanner import recipe
 
 from .comparison import best_of, compared
-from .data import DATASETS, TRANSFORMERS
+from .data import TRANSFORMERS
 from .systems import BASELINES, default_row
 from .tables import Record, best_runs, by_corpus, known_spread, spread, table
 
@@ -75,12 +75,12 @@ def measured_heads(runs: List[Record]) -> Heads:
 
 def heads_table(heads: Heads) -> List[str]:
     """A system each row, a corpus each column."""
-    rows = []
+    rows, bold = [], default_row(recipe.RECOMMENDED)
     for name in HEADS:
         if any(name in own for own in heads.values()):
-            cells = [cell(own, name, recommended(dataset)) for dataset, own in heads.items()]
+            cells = [cell(own, name, bold) for own in heads.values()]
             rows.append([f"`{name}`", *cells, ahead(heads, name)])
-    distances = [distance(own, recommended(dataset)) for dataset, own in heads.items()]
+    distances = [distance(own, bold) for own in heads.values()]
     if any(value is not None for value in distances):
         shown = ["" if value is None else f"{value:+.1f}" for value in distances]
         rows.append(["distance of the bold one", *shown, ""])
@@ -121,15 +121,10 @@ def scores_of(own: Own) -> Dict[str, List[float]]:
     return {name: [run["f"] for run in runs] for name, runs in own.items()}
 
 
-def recommended(dataset: str) -> str:
-    """The row of the system that `config auto` takes for a corpus."""
-    return default_row(NESTED if DATASETS[dataset].nested else FLAT)
-
-
 def recommended_rows(heads: Heads) -> List[List[str]]:
     rows = []
     for dataset, own in heads.items():
-        peer, name = better_peer(own), recommended(dataset)
+        peer, name = better_peer(own), default_row(recipe.RECOMMENDED)
         if peer is not None and name in own:
             fitted = [run.get("fitted", {}) for run in own[name]]
             cells = compared(peer, name, scores_of(own))

@@ -44,7 +44,7 @@ def make_fit_thresholds(
 
     corpus: What they are fitted on: the development part, or another section of `[corpora]`.
     per_label: Also a threshold for each label that has at least `min_gold` gold spans.
-    temperature: Calibrate confidences.
+    temperature: Calibrate confidences, by a temperature and a bias.
     limit: Most documents to look at.
     """
 

@@ -17,14 +17,15 @@ STEPS_AT_1000 = (
 )
 FEWEST, MOST = 400, 10_000
 ROWS_OF_TABLE = 16  # evaluations in a training
-NESTED, FLAT = "global_pointer", "bundled_ner"
+RECOMMENDED = "global_pointer"  # for flat entities, too (docs/accuracy.md)
 
 
 class Choice(NamedTuple):
-    """A recommended system and encoder, and why."""
+    """A recommended system and encoder, how it chooses flat entities, and why."""
 
     system: str
     encoder: str
+    overlaps: str
     reasons: List[str]
 
 
@@ -39,20 +40,22 @@ def recommend(
     inside = stats.nested + stats.crossing + stats.two_labels
     size = f"{stats.spans:,} spans in {stats.docs:,} documents, {stats.tokens:,} tokens"
     if inside:
-        system = NESTED
+        # Gold entities beside nested spans are the outermost of them (`spacy spanner convert`).
+        overlaps = "outermost"
         reason = f"{inside:,} of {size} lie inside or across others or have two labels"
     else:
-        system, reason = FLAT, f"no span of {size} lies inside or across another"
-    reasons = [f"{system}: {reason}"]
+        overlaps = "best"
+        reason = f"no span of {size} lies inside or across another; flat entities are the most probable ones"
+    reasons = [f"{RECOMMENDED}: {reason}"]
     on_gpu = has_cupy_gpu or has_torch_cuda_gpu
     if transformer and on_gpu and find_spec("transformers"):
         reasons.append(f"huggingface: {transformer} was given, and there is a GPU")
-        return Choice(system, "huggingface", reasons)
+        return Choice(RECOMMENDED, "huggingface", overlaps, reasons)
     hint = "" if transformer else "; with one, give --transformer NAME"
     how = "there is no GPU for a transformer" if not on_gpu else "no transformer was given"
     start = f"its word vectors start from {vectors}" if vectors else "no vectors were given"
     reasons.append(f"lstm: {how}{hint}; {start}")
-    return Choice(system, "lstm", reasons)
+    return Choice(RECOMMENDED, "lstm", overlaps, reasons)
 
 
 def fit_to_corpus(config: Config, stats: Stats) -> Dict[str, int]:

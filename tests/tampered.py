@@ -185,6 +185,7 @@ SETTINGS: List[Tuple[str, Any]] = [
 ]
 ENTITY_SETTINGS: List[Tuple[str, Any]] = [
     *[("temperature", v) for v in (0, -1, "x", None)],
+    *[("bias", v) for v in (99, "x", None)],
     *[("label_thresholds", v) for v in ([], None, {"PER": 2}, {"PER": "x"}, {"PER": None})],
     *[("overlaps", v) for v in ("none", None, ["best"])],
 ]

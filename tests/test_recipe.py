@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from spacy_spanner.cli import spanner
 from spacy_spanner.corpus.stats import Stats
-from spacy_spanner.recipe import FEWEST, FLAT, MOST, NESTED, fit_to_corpus, recommend
+from spacy_spanner.recipe import FEWEST, MOST, RECOMMENDED, fit_to_corpus, recommend
 from spacy_spanner.training_config import join_config, names
 
 from .systems import make_examples
@@ -76,13 +76,13 @@ def test_the_small_bilstm_reads_sentence_by_sentence(system):
 
 def test_auto_looks_at_nesting(tmp_path, corpus, flat_corpus):
     told, config = run(tmp_path, "auto", "--corpus", corpus)
-    assert config["nlp"]["pipeline"] == ["tok2vec", NESTED] and f"{NESTED}: " in told
-    assert config["components"][NESTED]["output"] == "both"
-    assert config["components"][NESTED]["overlaps"] == "outermost"
+    assert config["nlp"]["pipeline"] == ["tok2vec", RECOMMENDED] and f"{RECOMMENDED}: " in told
+    assert config["components"][RECOMMENDED]["output"] == "both"
+    assert config["components"][RECOMMENDED]["overlaps"] == "outermost"
     told, config = run(tmp_path, "auto", "--corpus", flat_corpus, "--vectors", "somewhere")
-    assert config["nlp"]["pipeline"] == ["tok2vec", FLAT] and "somewhere" in told
-    assert config["components"][FLAT]["output"] == "ents"
-    assert config["components"][FLAT]["overlaps"] == "best"
+    assert config["nlp"]["pipeline"] == ["tok2vec", RECOMMENDED] and "somewhere" in told
+    assert config["components"][RECOMMENDED]["output"] == "ents"
+    assert config["components"][RECOMMENDED]["overlaps"] == "best"
     assert config["initialize"]["vectors"] == "somewhere"
     assert config["components"]["tok2vec"]["model"]["@architectures"].endswith("LSTMEncoder.v1")
 
@@ -92,7 +92,11 @@ def test_auto_names_what_it_does_not_learn(tmp_path, corpus):
     docs = [eg.reference for eg in make_examples(spacy.blank("en"), spans_key="nested")]
     DocBin(docs=docs).to_disk(corpus)
     told, config = run(tmp_path, "auto", "--corpus", corpus)
-    assert "SW21" in told and "nested" in told and config["components"][FLAT]["output"] == "ents"
+    assert (
+        "SW21" in told
+        and "nested" in told
+        and config["components"][RECOMMENDED]["output"] == "ents"
+    )
     assert "SW21" not in run(tmp_path, "auto", "--corpus", corpus, "--spans-key", "nested")[0]
     for doc in docs:
         doc.spans["sc"] = []

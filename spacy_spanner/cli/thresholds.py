@@ -82,7 +82,8 @@ def print_settings(settings: List[ThresholdSetting], labels: List[str], *, per_l
     """Print the current and the best setting side by side."""
     rows = [
         ("Threshold", *(f"{setting.threshold:.4f}" for setting in settings)),
-        ("Temperature", *(f"{setting.temperature:.3f}" for setting in settings)),
+        ("Temperature", *(f"{setting.scaling.temperature:.3f}" for setting in settings)),
+        ("Bias", *(f"{setting.scaling.bias:.3f}" for setting in settings)),
         ("Precision", *(f"{100 * setting.counts.precision:.2f}" for setting in settings)),
         ("Recall", *(f"{100 * setting.counts.recall:.2f}" for setting in settings)),
         ("F", *(f"{100 * setting.counts.f_score:.2f}" for setting in settings)),

@@ -98,7 +98,7 @@ class SpanTablePipe(TablePipe):
         found = self.model.predict(self._prediction_batch(docs))
         spans, kept = trim(docs, found.spans, found.scores)
         found = found.take(kept)
-        scores = calibrate(found.scores, self.cfg["temperature"])
+        scores = calibrate(found.scores, *self.scaling())
         return SpanPrediction(spans, scores, found.margins)
 
     def proposals(self, docs: Iterable[Doc]) -> Optional[numpy.ndarray]:

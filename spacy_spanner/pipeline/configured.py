@@ -31,7 +31,7 @@ class ConfiguredPipe(TrainablePipe):
     _warned: Set[str]
 
     output, threshold = Setting(), Setting()
-    temperature, label_thresholds = Setting(), Setting()
+    temperature, bias, label_thresholds = Setting(), Setting(), Setting()
     spans_key, ents_key = Setting(), Setting()
     window, overlap, pack_sentences, join_training = Setting(), Setting(), Setting(), Setting()
     width_factor, max_cells = Setting(), Setting()
@@ -44,6 +44,7 @@ class ConfiguredPipe(TrainablePipe):
         settings: Dict[str, Any],
         *,
         temperature: float = 1.0,
+        bias: float = 0.0,
         spans_key: str = "sc",
         ents_key: str = "ents",
         window: int = 256,
@@ -57,6 +58,7 @@ class ConfiguredPipe(TrainablePipe):
         settings: Those of the subclass, and what else it keeps in `cfg`.
         temperature: Divides the log-odds of every score of a span; over 1 it makes a model less sure. The
             thresholds are compared with the result.
+        bias: Added to the log-odds of every score after that; over 0 it makes a model more sure.
         spans_key: Span group of all spans, with their confidences.
         ents_key: Span group of the flat entities, with their confidences, wherever ents are written.
         window: Most tokens that are scored as one row.
@@ -79,6 +81,7 @@ class ConfiguredPipe(TrainablePipe):
         shared: Dict[str, Any] = {
             "label_thresholds": {},
             "temperature": temperature,
+            "bias": bias,
             "spans_key": spans_key,
             "ents_key": ents_key,
             "window": window,
@@ -148,7 +151,11 @@ class ConfiguredPipe(TrainablePipe):
 
     def head_thresholds(self, prefix: str = "") -> numpy.ndarray:
         """The same for the uncalibrated scores of the head.  (C,)"""
-        return raw_thresholds(self.thresholds(prefix), self.cfg[f"{prefix}temperature"])
+        return raw_thresholds(self.thresholds(prefix), *self.scaling(prefix))
+
+    def scaling(self, prefix: str = "") -> Tuple[float, float]:
+        """Temperature and bias of the scores."""
+        return self.cfg[f"{prefix}temperature"], self.cfg[f"{prefix}bias"]
 
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> ConfiguredPipe:
         """Load the component from a folder; what was changed or damaged is refused."""

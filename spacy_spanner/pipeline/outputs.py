@@ -18,19 +18,22 @@ def log_odds(scores: numpy.ndarray) -> numpy.ndarray:
     return numpy.log(clipped) - numpy.log1p(-clipped)
 
 
-def calibrate(scores: numpy.ndarray, temperature: float) -> numpy.ndarray:
-    """`sigmoid(log-odds / temperature)` of scores or thresholds. 0, the threshold that lets everything
-    through, stays 0."""
-    if temperature == 1:
+def calibrate(scores: numpy.ndarray, temperature: float, bias: float = 0.0) -> numpy.ndarray:
+    """`sigmoid(log-odds / temperature + bias)` of scores or thresholds. 0, the threshold that lets
+    everything through, stays 0."""
+    if temperature == 1 and bias == 0:
         return scores
-    warmed = 1 / (1 + numpy.exp(-log_odds(scores) / temperature))
-    return numpy.where(scores > 0, warmed, 0.0).astype(scores.dtype)
+    scaled = 1 / (1 + numpy.exp(-log_odds(scores) / temperature - bias))
+    return numpy.where(scores > 0, scaled, 0.0).astype(scores.dtype)
 
 
-def raw_thresholds(thresholds: numpy.ndarray, temperature: float) -> numpy.ndarray:
+def raw_thresholds(
+    thresholds: numpy.ndarray, temperature: float, bias: float = 0.0
+) -> numpy.ndarray:
     """Thresholds for uncalibrated scores, from thresholds for calibrated ones: the inverse of
     `calibrate`. 1, the threshold that lets nothing through, stays 1."""
-    return numpy.where(thresholds < 1, calibrate(thresholds, 1 / temperature), thresholds)
+    raw = calibrate(thresholds, 1 / temperature, -bias * temperature)
+    return numpy.where(thresholds < 1, raw, thresholds)
 
 
 def trim(

@@ -14,6 +14,8 @@ from .seen import is_record
 OUTPUTS = ("spans", "ents", "both")
 PROBABILITY = "it must be a probability from 0 to 1"
 AT_LEAST_1 = "it must be at least 1, or null"
+MOST_BIAS = 50.0  # of the log-odds; beyond, every score would be 0 or 1
+BIAS = f"it must be a number from {-MOST_BIAS:g} to {MOST_BIAS:g}"
 BY_LABEL = "it must be a dict from labels to probabilities"
 LABELS = "it must be a list of distinct texts, none of them empty"
 KINDS: Dict[type, Any] = {
@@ -88,6 +90,7 @@ def shared_rules(cfg: Dict[str, Any]) -> List[Rule]:
         ("spans_key", cfg["spans_key"] != cfg["ents_key"], "it must differ from `ents_key`"),
         ("threshold", is_number(cfg["threshold"], least=0, most=1), PROBABILITY),
         ("temperature", is_number(cfg["temperature"], least=1e-9), "it must be positive"),
+        ("bias", is_number(cfg["bias"], least=-MOST_BIAS, most=MOST_BIAS), BIAS),
         ("label_thresholds", fits(cfg["label_thresholds"], cfg["labels"]), BY_LABEL),
         ("seen", is_record(cfg["seen"]), "it must be what training stored there"),
     ]

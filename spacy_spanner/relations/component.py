@@ -58,8 +58,8 @@ class RelationPipe(ConfiguredRelationPipe):
             span_scores = span_scores[kept]
             relations, kept = trim(docs, relations, scores)
             scores = scores[kept]
-        entities = SpanPrediction(spans, calibrate(span_scores, self.cfg["temperature"]))
-        scores = calibrate(scores, self.cfg["relation_temperature"])
+        entities = SpanPrediction(spans, calibrate(span_scores, *self.scaling()))
+        scores = calibrate(scores, *self.scaling("relation_"))
         return RelationPrediction(entities, relations, scores)
 
     def set_annotations(self, docs: Iterable[Doc], prediction: RelationPrediction) -> None:

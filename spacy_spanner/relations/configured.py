@@ -12,7 +12,16 @@ from ..batch import SpanBatch
 from ..errors import Errors, Rule
 from ..pipeline.base import TablePipe
 from ..pipeline.loading import are_labels, is_number
-from ..pipeline.settings import BY_LABEL, LABELS, OUTPUTS, PROBABILITY, Setting, fits
+from ..pipeline.settings import (
+    BIAS,
+    BY_LABEL,
+    LABELS,
+    MOST_BIAS,
+    OUTPUTS,
+    PROBABILITY,
+    Setting,
+    fits,
+)
 from .gold import Lost
 from .records import register_extensions
 from .scorer import score_relation_table
@@ -35,7 +44,7 @@ class ConfiguredRelationPipe(TablePipe):
 
     entities_key = TablePipe.gold_key  # its former name here
 
-    relation_threshold, relation_temperature = Setting(), Setting()
+    relation_threshold, relation_temperature, relation_bias = Setting(), Setting(), Setting()
     relation_label_thresholds, symmetric = Setting(), Setting()
     seen_pairs, learn_unlinked = Setting(), Setting()
 
@@ -50,6 +59,7 @@ class ConfiguredRelationPipe(TablePipe):
         threshold: float = 0.5,
         relation_threshold: float = 0.5,
         relation_temperature: float = 1.0,
+        relation_bias: float = 0.0,
         symmetric: Sequence[str] = (),
         seen_pairs: bool = False,
         learn_unlinked: bool = True,
@@ -66,7 +76,7 @@ class ConfiguredRelationPipe(TablePipe):
             where they are predicted "both". Without it "spans" if they are predicted, else "ents".
         threshold: An entity is kept if its probability is over it.
         relation_threshold: A relation is kept if its probability is over it.
-        relation_temperature: As `temperature`, of the scores of relations.
+        relation_temperature, relation_bias: As `temperature` and `bias`, of the scores of relations.
         symmetric: Labels of relations that hold in both directions. They are learned so, and written once,
             from the entity that begins first.
         seen_pairs: Only relations between entities whose labels a gold relation of the same label linked
@@ -86,6 +96,7 @@ class ConfiguredRelationPipe(TablePipe):
             "relation_threshold": relation_threshold,
             "relation_label_thresholds": {},
             "relation_temperature": relation_temperature,
+            "relation_bias": relation_bias,
             "symmetric": list(symmetric),
             "seen_pairs": seen_pairs,
             "learn_unlinked": learn_unlinked,
@@ -103,6 +114,7 @@ class ConfiguredRelationPipe(TablePipe):
 
     def _rules(self, cfg: Dict[str, Any]) -> List[Rule]:
         of_labels, warmth = cfg["relation_label_thresholds"], cfg["relation_temperature"]
+        bias = cfg["relation_bias"]
         outputs = OUTPUTS if cfg["entities"] == "predict" else ("spans", "ents")
         return [
             ("entities", cfg["entities"] in ENTITIES, f"it must be one of {ENTITIES}"),
@@ -118,6 +130,7 @@ class ConfiguredRelationPipe(TablePipe):
             ("relation_threshold", 0 <= cfg["relation_threshold"] <= 1, PROBABILITY),
             ("relation_label_thresholds", fits(of_labels, cfg["relation_labels"]), BY_LABEL),
             ("relation_temperature", is_number(warmth, least=1e-9), "it must be positive"),
+            ("relation_bias", is_number(bias, least=-MOST_BIAS, most=MOST_BIAS), BIAS),
             *super()._rules(cfg),
         ]
 

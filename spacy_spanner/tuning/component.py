@@ -16,7 +16,8 @@ from ..corpus.pairs import DocPair
 from ..errors import Errors
 from ..pipeline.base import TablePipe
 from ..pipeline.component import SpanTablePipe
-from .thresholds import DIGITS, Candidates, ThresholdSetting, tune
+from .scaling import Scaling
+from .thresholds import DIGITS, RAW, Candidates, ThresholdSetting, tune
 
 FLOOR = 0.005  # the lowest threshold that is tried
 
@@ -66,7 +67,8 @@ def fit_candidates(
     pipe: TablePipe, candidates: Candidates, prefix: str = "", **options: Any
 ) -> Fit:
     """The current and the best setting of a component for these candidates."""
-    current = {key: pipe.cfg[prefix + key] for key in ("threshold", "temperature")}
+    threshold, scaling = pipe.cfg[f"{prefix}threshold"], Scaling(*pipe.scaling(prefix))
+    current: Dict[str, Any] = {"threshold": threshold, "scaling": scaling}
     return Fit(candidates, *tune(candidates, pipe.thresholds(prefix), **current, **options))
 
 
@@ -138,7 +140,7 @@ def lowered_threshold(pipe: TablePipe, prefix: str = "") -> Iterator[float]:
     """The component without calibration and with one threshold no higher than any it has. While those
     of spans are lowered, it finds no relations."""
     floor = min(FLOOR, float(pipe.head_thresholds(prefix).min(initial=FLOOR)))
-    lowest = {"threshold": floor, "label_thresholds": {}, "temperature": 1.0}
+    lowest = {"threshold": floor, "label_thresholds": {}, **RAW._asdict()}
     values: Dict[str, Any] = {prefix + key: value for key, value in lowest.items()}
     if not prefix and "relation_threshold" in pipe.cfg:
         values.update(relation_threshold=1.0, relation_label_thresholds={})
@@ -175,7 +177,7 @@ def settings_for(pipe: TablePipe, setting: ThresholdSetting, prefix: str = "") -
     }
     values = {
         "threshold": setting.threshold,
-        "temperature": setting.temperature,
+        **setting.scaling._asdict(),
         "label_thresholds": by_label,
     }
     return {prefix + key: value for key, value in values.items()}

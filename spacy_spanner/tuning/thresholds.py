@@ -15,8 +15,9 @@ import numpy
 from ..analysis.scores import Calibration, Counts, calibration
 from ..batch import SpanPrediction
 from ..pipeline.outputs import calibrate, flat_choice, raw_thresholds
-from .temperature import fit_temperature
+from .scaling import Scaling, fit_scaling
 
+RAW = Scaling()  # scores as the head gives them
 GAP = 1e-6  # no threshold is put between scores that are closer
 # Where flat entities have to be chosen again for each threshold:
 N_CUTS = 48  # thresholds of all labels together
@@ -41,18 +42,18 @@ class Candidates:
         """(N,)"""
         return self.prediction.spans[:, 3]
 
-    def keep(self, thresholds: numpy.ndarray, temperature: float = 1.0) -> numpy.ndarray:
+    def keep(self, thresholds: numpy.ndarray, scaling: Scaling = RAW) -> numpy.ndarray:
         """Which candidates the component would write under thresholds (C,).  (N,) bool"""
-        keep = self.prediction.scores > raw_thresholds(thresholds, temperature)[self.labels]
+        keep = self.prediction.scores > raw_thresholds(thresholds, *scaling)[self.labels]
         if self.rule is not None:
             over = self.prediction.take(keep)
-            over.scores = calibrate(over.scores, temperature)
+            over.scores = calibrate(over.scores, *scaling)
             keep[keep] = flat_choice(over, thresholds, self.rule)
         return keep
 
-    def counts(self, thresholds: numpy.ndarray, temperature: float = 1.0) -> Counts:
+    def counts(self, thresholds: numpy.ndarray, scaling: Scaling = RAW) -> Counts:
         """The counts of what `keep` keeps."""
-        kept = self.keep(thresholds, temperature)
+        kept = self.keep(thresholds, scaling)
         tp = int(self.correct[kept].sum())
         return Counts(tp, self.n_gold - tp, int(kept.sum()) - tp)
 
@@ -62,7 +63,7 @@ class ThresholdSetting(NamedTuple):
 
     threshold: float
     thresholds: numpy.ndarray  # (C,) float32
-    temperature: float
+    scaling: Scaling
     counts: Counts
     calibration: Calibration  # of the spans that are kept
 
@@ -80,50 +81,50 @@ def tune(
     current: numpy.ndarray,
     *,
     threshold: float = 0.5,
-    temperature: float = 1.0,
+    scaling: Scaling = RAW,
     per_label: bool = False,
     fit: bool = False,
     min_gold: int = 10,
 ) -> List[ThresholdSetting]:
     """The current setting and the best one. The F of the best is never lower.
 
-    current: (C,) thresholds of the labels, for scores calibrated by `temperature`.
+    current: (C,) thresholds of the labels, for scores calibrated by `scaling`.
     threshold: The current threshold of labels without their own.
     per_label: Also search a threshold for each label that has at least `min_gold` gold spans.
-    fit: Also fit the temperature to the spans that are kept.
+    fit: Also fit temperature and bias to the spans that are kept.
     """
-    now = make_setting(candidates, threshold, current, temperature)
+    now = make_setting(candidates, threshold, current, scaling)
     everything = numpy.append(current, numpy.float32(threshold))  # the common one is the last
-    raw = [raw_thresholds(everything, temperature)]
+    raw = [raw_thresholds(everything, *scaling)]
     raw.append(numpy.full_like(raw[0], best_threshold(candidates)))
     if per_label:
         raw.append(label_thresholds(candidates, raw[1], min_gold=min_gold))
     # The first of equals is taken, so that nothing changes without a gain.
     best = max(raw, key=lambda option: candidates.counts(option[:-1]).f_score)
-    temperatures = [temperature]
+    scalings = [scaling]
     if fit:
         kept = candidates.keep(best[:-1])
         scores = candidates.prediction.scores[kept]
-        temperatures.insert(0, fit_temperature(scores, candidates.correct[kept]))
-    for tried in temperatures:
-        stored = calibrate(best, tried)
+        scalings.insert(0, fit_scaling(scores, candidates.correct[kept]))
+    for tried in scalings:
+        stored = calibrate(best, *tried)
         found = make_setting(candidates, round(float(stored[-1]), DIGITS), stored[:-1], tried)
-        # Rounding may change a choice between flat entities; then the fitted temperature is dropped.
-        changed = tried != temperature or best is not raw[0]
+        # Rounding may change a choice between flat entities; then the fitted scaling is dropped.
+        changed = tried != scaling or best is not raw[0]
         if changed and found.counts.f_score >= now.counts.f_score:
             return [now, found]
     return [now, now]
 
 
 def make_setting(
-    candidates: Candidates, threshold: float, thresholds: numpy.ndarray, temperature: float
+    candidates: Candidates, threshold: float, thresholds: numpy.ndarray, scaling: Scaling
 ) -> ThresholdSetting:
     """thresholds: (C,) for calibrated scores."""
-    kept = candidates.keep(thresholds, temperature)
-    scores = calibrate(candidates.prediction.scores[kept], temperature)
+    kept = candidates.keep(thresholds, scaling)
+    scores = calibrate(candidates.prediction.scores[kept], *scaling)
     curve = calibration(scores.astype("float64"), candidates.correct[kept])
-    counts = candidates.counts(thresholds, temperature)
-    return ThresholdSetting(threshold, thresholds, temperature, counts, curve)
+    counts = candidates.counts(thresholds, scaling)
+    return ThresholdSetting(threshold, thresholds, scaling, counts, curve)
 
 
 def best_threshold(candidates: Candidates) -> float:

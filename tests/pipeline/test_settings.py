@@ -19,6 +19,7 @@ ENTITY_SETTINGS = [
     ("output", "both", ["all", 3, None]),
     ("threshold", 0.25, [-0.1, 1.5, float("nan"), "high", True]),
     ("temperature", 1.5, [0, -1.0, "warm", None]),
+    ("bias", -1.5, [51.0, "more", None, float("nan")]),
     ("overlaps", "greedy", ["none", None]),
     ("spans_key", "mine", ["ents", 3, None]),
     ("ents_key", "flat", ["sc", None]),

@@ -27,14 +27,14 @@ def test_what_is_saved_is_fitted(tmp_path):
     before = dict(pipe.cfg)
     pairs = unpredicted_pairs(nlp, [str(path)])
     _, now, best = fit_settings(nlp, "global_pointer", pairs, fit=True)[""]
-    assert best.counts.f_score >= now.counts.f_score and best.temperature != now.temperature
+    assert best.counts.f_score >= now.counts.f_score and best.scaling != now.scaling
     saved = make_fit_thresholds()(nlp)
     assert isinstance(saved, type(nlp)) and saved.get_pipe("global_pointer").model is pipe.model
     saved.to_disk(tmp_path / "model")
     assert pipe.cfg == before and nlp.config["components"]["global_pointer"]["threshold"] is None
     loaded = spacy.load(tmp_path / "model").get_pipe("global_pointer").cfg
     assert loaded["threshold"] == pytest.approx(best.threshold)
-    assert loaded["temperature"] == pytest.approx(best.temperature)
+    assert (loaded["temperature"], loaded["bias"]) == pytest.approx(best.scaling)
     assert loaded["labels"] == before["labels"]
 
 
@@ -42,7 +42,7 @@ def test_options(tmp_path):
     nlp, _ = trained_with_corpus(tmp_path)
     saved = make_fit_thresholds(temperature=False, per_label=True, min_gold=1)(nlp)
     cfg = saved.get_pipe("global_pointer").cfg
-    assert cfg["temperature"] == 1.0 and cfg["label_thresholds"]
+    assert (cfg["temperature"], cfg["bias"]) == (1.0, 0.0) and cfg["label_thresholds"]
 
 
 def test_nothing_to_fit(tmp_path):

@@ -13,6 +13,7 @@ from spacy_spanner.analysis.scores import Counts
 from spacy_spanner.batch import SpanPrediction
 from spacy_spanner.pipeline.outputs import flatten_prediction
 from spacy_spanner.tuning.component import collect_candidates, find_pipe, write_setting
+from spacy_spanner.tuning.scaling import Scaling
 from spacy_spanner.tuning.thresholds import Candidates, best_threshold, label_thresholds, tune
 
 from ..systems import make_examples, make_nlp, train
@@ -72,25 +73,25 @@ def test_best_of_all(items):
     ITEMS,
     st.sampled_from([None, "best", "greedy"]),
     st.lists(st.sampled_from([0.0, 0.1, 0.5, 0.77, 0.9]), min_size=3, max_size=3),
-    st.sampled_from([0.5, 1.0, 2.0]),
+    st.sampled_from([Scaling(0.5), Scaling(), Scaling(2.0, -0.7)]),
     st.booleans(),
     st.booleans(),
 )
-def test_never_lower_than_before(items, rule, values, temperature, per_label, fit):
+def test_never_lower_than_before(items, rule, values, scaling, per_label, fit):
     candidates = make_candidates(items, rule=rule)
     *current, common = numpy.array(values, dtype="float32")
     now, best = tune(
         candidates,
         numpy.array(current),
         threshold=float(common),
-        temperature=temperature,
+        scaling=scaling,
         per_label=per_label,
         fit=fit,
         min_gold=1,
     )
     assert now.thresholds.tolist() == [float(value) for value in current]
     assert best.counts.f_score >= now.counts.f_score
-    assert fit or best.temperature == temperature
+    assert fit or best.scaling == scaling
 
 
 @settings(max_examples=40)
@@ -144,7 +145,7 @@ def component_f(nlp):
 def test_a_component_scores_what_was_promised_and_keeps_it(trained, tmp_path, output, fit):
     nlp = trained
     name, pipe = find_pipe(nlp, None)
-    pipe.cfg.update(output=output, threshold=0.5, label_thresholds={}, temperature=1.0)
+    pipe.cfg.update(output=output, threshold=0.5, label_thresholds={}, temperature=1.0, bias=0.0)
     before = component_f(nlp)
     candidates = collect_candidates(nlp, name, pairs(nlp))
     now, best = tune(candidates, pipe.thresholds(), per_label=True, fit=fit, min_gold=1)
@@ -158,21 +159,23 @@ def test_a_component_scores_what_was_promised_and_keeps_it(trained, tmp_path, ou
     assert again.get_pipe(name).thresholds() == pytest.approx(best.thresholds, abs=1e-8)
     for stored in (cfg, again.config["components"][name]):
         assert stored["threshold"] == pytest.approx(best.threshold, abs=1e-8)
-        assert stored["temperature"] == pytest.approx(best.temperature)
+        assert (stored["temperature"], stored["bias"]) == pytest.approx(best.scaling)
     assert component_f(again) == pytest.approx(best.counts.f_score)
     # a second search starts from what is there, and finds nothing better
     now, _ = tune(
         collect_candidates(again, name, pairs(again)),
         again.get_pipe(name).thresholds(),
         threshold=cfg["threshold"],
-        temperature=cfg["temperature"],
+        scaling=Scaling(cfg["temperature"], cfg["bias"]),
     )
     assert now.counts == best.counts
 
 
 def test_collecting_leaves_the_component_as_it_was(trained):
     name, pipe = find_pipe(trained, None)
-    pipe.cfg.update(output="spans", threshold=0.4, label_thresholds={"PER": 0.001}, temperature=2.0)
+    pipe.cfg.update(
+        output="spans", threshold=0.4, label_thresholds={"PER": 0.001}, temperature=2.0, bias=0.0
+    )
     before = dict(pipe.cfg)
     unannotated = (trained.make_doc("Ada Lind left"), Doc(trained.vocab, words=["Ada"]))
     candidates = collect_candidates(trained, name, [*pairs(trained), unannotated])
@@ -184,7 +187,7 @@ def test_collecting_leaves_the_component_as_it_was(trained):
 
 def test_spans_that_gold_cannot_judge_do_not_count(trained):
     name, pipe = find_pipe(trained, None)
-    pipe.cfg.update(output="ents", threshold=0.5, label_thresholds={}, temperature=1.0)
+    pipe.cfg.update(output="ents", threshold=0.5, label_thresholds={}, temperature=1.0, bias=0.0)
     examples = make_examples(trained)
     for example in examples:
         half = len(example.reference) // 2
@@ -214,7 +217,7 @@ def test_classes_that_decide_by_themselves_are_chosen_as_the_component_does():
 
 def test_temperature_only_changes_confidences(trained):
     _, pipe = find_pipe(trained, None)
-    pipe.cfg.update(output="both", threshold=0.5, label_thresholds={}, temperature=1.0)
+    pipe.cfg.update(output="both", threshold=0.5, label_thresholds={}, temperature=1.0, bias=0.0)
     doc = trained("Ada Lind left the University of Torvik in Norway.")
     pipe.cfg["temperature"] = 3.0
     warm = trained(doc.text)
