@@ -66,7 +66,6 @@ SYSTEMS: Dict[str, System] = {
         "locate_and_label", {**SEEDS_TO_6, "use_regressor": False}, encoders=("vectors",)
     ),
     "min": System("modularized_interaction", encoders=(*TUNED, "hash")),
-    "min_small": System("modularized_interaction", {"hidden": 40}, encoders=("hash",)),
     "min_ner_only": System(
         "modularized_interaction", {"use_boundary": False, "use_type": False}, encoders=TUNED
     ),
@@ -76,11 +75,6 @@ SYSTEMS: Dict[str, System] = {
         "modularized_interaction", {"use_interaction": False}, encoders=TUNED
     ),
     "hire": System("hierarchical_ner", TRUST, encoders=(*INTNET, "hash")),
-    "hire_small": System(
-        "hierarchical_ner",
-        {"hidden_width": 128, "sentence_width": 64, **TRUST},
-        encoders=("hash",),
-    ),
     "hire_mix_07": System("hierarchical_ner", {"mix": 0.7}, encoders=INTNET),
     "hire_base": System("hierarchical_ner", NO_CONTEXT, encoders=INTNET),
     "hire_sentence": System("hierarchical_ner", {"document_level": "off"}, encoders=INTNET),

@@ -126,6 +126,7 @@ def join_config(
     # What an encoder says of heads, as a system of encoders, is for those that have all of these options.
     for block in (config.pop("head", {}), config.pop("pointer", {}), config.pop("words", {})):
         model.update(block if block.keys() <= options else {})
+    model.update(config.pop("systems", {}).get(system, {}))
     paper = Config({} if paper is None else paper)
     put_into(component, paper.pop("component", {}))
     put_into(config, paper)

@@ -15,6 +15,7 @@ from ..contract import Gold
 from ..decoders.crf import FORBIDDEN
 from ..spans.geometry import covered
 from ..spans.pair_table import N_WIDTHS, PairTable, width_class
+from .information import Segments
 from .recurrent import make_lstm
 
 
@@ -59,7 +60,11 @@ class Pointer(nn.Module):
             nn.init.zeros_(self.from_width.bias)
 
     def forward(self, x: Tensor, mask: Tensor, max_width: Optional[int] = None) -> Tensor:
-        """Log-probabilities of each place, for each word.  (B, L, L + 1)
+        """Log-probabilities of each place, for each word.  (B, L, L + 1)"""
+        return self.logits(x, mask, max_width).log_softmax(2)
+
+    def logits(self, x: Tensor, mask: Tensor, max_width: Optional[int] = None) -> Tensor:
+        """Scores of each place, for each word.  (B, L, L + 1)
 
         x (B, L, D) is zero where padded. Padded words point to the sentinel.
         max_width: Longest entity to point over; None for no bound."""
@@ -73,17 +78,17 @@ class Pointer(nn.Module):
         allowed = table.spans(mask)  # (B, L, L)
         if max_width is not None:
             allowed = allowed.tril(max_width - 1)
-        return logits.masked_fill(~F.pad(allowed, (0, 1), value=True), FORBIDDEN).log_softmax(2)
+        return logits.masked_fill(~F.pad(allowed, (0, 1), value=True), FORBIDDEN)
 
-    def segments(self, log_probs: Tensor, x: Tensor) -> Tensor:
-        """Equation 10 within the window.  (B, L, 4 D)
+    def segments(self, probs: Tensor, x: Tensor) -> Segments:
+        """Equation 10 within the window, given the probabilities of places (B, L, L + 1).
 
         The sum over the ends i of p(i | j) [h_j; h_i; h_i - h_j; h_i * h_j] needs only the mass
         and the mean state of the ends: no pair of words is ever built."""
-        probs = log_probs[:, :, :-1].exp().tril(self.window - 1)  # (B, L, L)
+        probs = probs[:, :, :-1].tril(self.window - 1)  # (B, L, L)
         first = probs.sum(2, keepdim=True) * x  # (B, L, D)
         last = probs @ x  # (B, L, D)
-        return torch.cat([first, last, last - first, last * x], dim=2)
+        return Segments.made_of(first, last, last * x)
 
     def loss(self, log_probs: Tensor, mask: Tensor, gold: Gold) -> Tensor:
         """Equation 12: cross entropy, mean over the words of a row, then over the rows."""

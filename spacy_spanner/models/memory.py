@@ -19,6 +19,10 @@ from ..errors import Errors
 from .memory_index import Bucket, Found, MemoryIndex, count_slots
 
 MOST_NUMBERS = 4_000_000  # of the memory, read at once
+MANY_SLOTS = 64  # of a word, from which on a CPU reads them where they are
+# Answers are kept while so many of the questions about words that were asked before are old ones; to look for
+# them costs about as much as so many answers.
+FEWEST_OLD, TRIED = 0.25, 2000
 # Threads may ask one memory at once. Not an attribute, which could not be copied.
 CACHE_LOCK = Lock()
 DTYPES = {"float32": torch.float32, "float16": torch.float16}
@@ -32,16 +36,25 @@ class AnswerCache:
 
     def __init__(self, n_words: int, queries: Tensor, value_width: int):
         self.is_held = numpy.zeros(n_words, dtype=bool)
+        self.n_asked = self.n_old = 0  # about words that are held
         with torch.inference_mode(False):  # to be written in any mode later on
             self.queries = queries.new_zeros(n_words, queries.shape[1])  # (K, E)
             self.answers = queries.new_zeros(n_words, value_width)  # (K, D)
+
+    @property
+    def is_of_use(self) -> bool:
+        """Whether words ask the same often enough; those of an encoder with context hardly ever do."""
+        return self.n_asked < TRIED or self.n_old >= FEWEST_OLD * self.n_asked
 
     def holds(self, queries: Tensor, found: Found) -> numpy.ndarray:
         """Whether the answer to each found token is here; reads the device.  (n,)"""
         words = torch.from_numpy(found.words).to(queries.device)
         asked = F.embedding(torch.from_numpy(found.positions).to(queries.device), queries)
         is_same = (F.embedding(words, self.queries) == asked).all(1).cpu().numpy()
-        return self.is_held[found.words] & is_same
+        is_old = self.is_held[found.words] & is_same
+        self.n_asked += int(self.is_held[found.words].sum())
+        self.n_old += int(is_old.sum())
+        return is_old
 
     def store(self, queries: Tensor, answers: Tensor, found: Found, number: numpy.ndarray) -> None:
         """Keep the answers of these numbers to one found token of each word."""
@@ -180,6 +193,8 @@ class WordMemory(nn.Module, ReadsWords, Reports):
         if self.cache is None or self.cache.queries.device != queries.device:
             self.cache = AnswerCache(len(self.index.starts), queries, self.values.shape[1])
         cache = self.cache
+        if not cache.is_of_use:
+            return self._ask(queries, found)
         with CACHE_LOCK:
             is_old = cache.holds(queries, found)  # (n,)
             known = cache.recall(found.pick(is_old))  # before other questions about these words
@@ -199,11 +214,30 @@ class WordMemory(nn.Module, ReadsWords, Reports):
             for a in (bucket.positions, bucket.slots, bucket.n_slots)
         )
         asked = F.embedding(positions, queries)  # (U, Q, E)
+        if self._may_reuse and slots.shape[1] >= MANY_SLOTS and slots.device.type == "cpu":
+            return self._read_words(asked, bucket)
         keys = F.embedding(slots, self.keys).to(queries.dtype)  # (U, R, E)
         values = F.embedding(slots, self.values).to(queries.dtype)  # (U, R, D)
         counts = torch.arange(slots.shape[1], device=slots.device) < n_slots[:, None]  # (U, R)
         logits = asked @ keys.transpose(1, 2)  # (U, Q, R)
         return logits.masked_fill(~counts[:, None], -torch.inf).softmax(2) @ values
+
+    def _read_words(self, asked: Tensor, bucket: Bucket) -> Tensor:
+        """As `_read`, word by word: slots that lie side by side are not copied.  (U, Q, D)"""
+        answers = []
+        edges = numpy.flatnonzero(numpy.diff(bucket.slots[:, 0], prepend=-1, append=-1))
+        for begin, end in zip(edges[:-1], edges[1:], strict=True):  # blocks of one word
+            slots = bucket.slots[begin, : bucket.n_slots[begin]]  # (R,)
+            if slots[-1] - slots[0] == len(slots) - 1:
+                at: Any = slice(slots[0], slots[-1] + 1)
+            else:
+                at = torch.from_numpy(slots)
+            keys, values = (own[at].to(asked.dtype) for own in (self.keys, self.values))
+            own = asked[begin:end]  # (U, Q, E)
+            # By products of the shape of a block: sums are rounded the same however many there are.
+            shares = torch.bmm(own, keys.T.expand(len(own), -1, -1)).softmax(2)  # (U, Q, R)
+            answers.append(torch.bmm(shares, values.expand(len(own), -1, -1)))
+        return torch.cat(answers)
 
     @torch.no_grad()
     def _write(

@@ -136,6 +136,7 @@ class MemoryIndex:
         power = numpy.ceil(numpy.log2(numpy.maximum(n_read, 16)))
         n_queries = n_tokens
         if alone:
+            power[n_read <= 4] = 2  # most words have so few
             n_queries = numpy.where(power > 4, QUERIES, 1)
             parts = -(-n_tokens // n_queries)  # of each word, with so many queries
             part = numpy.arange(parts.sum()) - numpy.repeat(parts.cumsum() - parts, parts)

@@ -6,7 +6,7 @@ Axes: B rows, L tokens, D width of a BiLSTM's states, C labels.
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, cast
 
 import torch
 from torch import Tensor, nn
@@ -17,8 +17,9 @@ from ..decoders.tagger import Tagger, TagLayer
 from ..dropout import Dropout
 from .boundary_pointer import Pointer
 from .builder import architecture
-from .interaction import Information, Interaction, Mixture
-from .recurrent import BiLSTM
+from .information import Information
+from .interaction import Interaction
+from .recurrent import BiLSTM, read_rows
 
 
 class Gate(nn.Module):
@@ -30,9 +31,9 @@ class Gate(nn.Module):
         self.own = nn.Linear(width, width, bias=False)
 
     def forward(self, guide: Tensor, information: Information) -> Tensor:
-        guided = Information([Mixture(guide), *information.parts])
-        weight = torch.cat([self.guide.weight, self.own.weight], dim=1)
-        return guided.project(weight).sigmoid_() * information.vectors()
+        both = torch.cat([guide, information.shares], dim=-1)
+        weight = torch.cat([self.guide.weight, information.weights(self.own.weight)], dim=1)
+        return F.linear(both, weight).sigmoid_() * information.vectors()
 
 
 class Fusion(nn.Module):
@@ -138,8 +139,9 @@ class ModularizedInteraction(SpanModule, StartsFromSample):
 
     def encode(self, tokens: Tokens) -> Tokens:
         """States of the NER module as `x`, those of the other modules as parts.  (B, L, D) each"""
-        x = self.dropout(tokens.x)
-        states = {name: encode(x, tokens.lengths) for name, encode in self.encoders.items()}
+        encoders = cast(List[BiLSTM], list(self.encoders.values()))
+        found = read_rows(encoders, self.dropout(tokens.x), tokens.lengths)
+        states = dict(zip(self.encoders, found, strict=True))
         # What the tagger reads is dropped out once, after the fusion: twice would hold it back.
         ner = states.pop("ner")
         return tokens.with_states(ner, **{name: self.dropout(s) for name, s in states.items()})
@@ -157,8 +159,9 @@ class ModularizedInteraction(SpanModule, StartsFromSample):
         terms: Dict[str, Tensor] = {}
         points: Optional[Tensor] = None
         if self.pointer is not None:
-            points = self.pointer(encoded.parts["boundary"], mask)  # (B, L, L + 1)
-            terms["boundary"] = self.pointer.loss(points, mask, gold)
+            log_probs = self.pointer(encoded.parts["boundary"], mask)  # (B, L, L + 1)
+            terms["boundary"] = self.pointer.loss(log_probs, mask, gold)
+            points = log_probs.exp()
         if self.types is not None:
             terms["types"] = self.types.loss(encoded.parts["types"], mask, gold.flat, gold.known)
         fused = self.fuse(encoded, points)
@@ -169,19 +172,18 @@ class ModularizedInteraction(SpanModule, StartsFromSample):
         """The best tags of the NER module; the other two modules only inform it."""
         points: Optional[Tensor] = None
         if self.pointer is not None:
-            points = self.pointer(encoded.parts["boundary"], encoded.mask)  # (B, L, L + 1)
+            points = self.pointer.logits(encoded.parts["boundary"], encoded.mask).softmax(2)
         return self.tagger.decode(self.fuse(encoded, points), encoded.mask, thresholds)
 
     def fuse(self, encoded: Tokens, points: Optional[Tensor]) -> Tensor:
-        """The input of the tagger, given the attention of the pointer (B, L, L + 1).  (B, L, D)
+        """The input of the tagger, given the probabilities of the pointer (B, L, L + 1).  (B, L, D)
 
         Nearly all numbers are multiplied in the fusion, so it sees no padding."""
         if self.fusion is None:
             return self.dropout(encoded.x)
         extras = {name: Information.of(states) for name, states in encoded.parts.items()}
         if self.pointer is not None and points is not None:
-            segments = self.pointer.segments(points, encoded.parts["boundary"])
-            extras["segment"] = Information.of(segments)
+            extras["segment"] = self.pointer.segments(points, encoded.parts["boundary"])
         if self.interaction is not None and self.types is not None:
             extras["boundary"], extras["types"] = self.interaction(
                 encoded.parts["boundary"],

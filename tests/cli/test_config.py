@@ -20,6 +20,7 @@ from spacy_spanner.training_config import (
     is_ours,
     join_config,
     names,
+    read_recipe,
     width_limit,
 )
 
@@ -85,6 +86,26 @@ def test_pointers_have_a_layer_of_their_own_over_small_encoders(system):
     large = join_config(system, "transformer")["components"][system]["model"]
     assert large["head_size"] == 64 and "hidden_width" not in large
     assert "hidden_width" not in join_config("seq_ner", "hash").to_str()
+
+
+WIDTHS = {
+    "modularized_interaction": {"hidden": 40, "dropout": 0.3},
+    "hierarchical_ner": {"hidden_width": 128, "sentence_width": 64},
+}
+
+
+@pytest.mark.parametrize("system", WIDTHS)
+def test_heads_with_their_own_lstms_are_narrower_over_the_hash_cnn_alone(system):
+    def widths(encoder, paper=None):
+        model = join_config(system, encoder, paper=paper)["components"][system]["model"]
+        return {name: model[name] for name in WIDTHS[system] if name in model}
+
+    assert widths("hash") == WIDTHS[system]
+    assert widths("tuned") == widths("tuned_intnet") == widths("huggingface") == {}
+    paper = read_recipe(system)
+    del paper["recipe"]
+    of_paper = {name: paper["component"]["model"][name] for name in WIDTHS[system]}
+    assert widths("hash", paper) == of_paper != WIDTHS[system]
 
 
 def test_relation_classifier_is_a_form_of_the_relation_component():

@@ -115,7 +115,7 @@ def test_segments_by_a_loop(window):
             for i in range(j, min(length, j + window)):
                 pair = torch.cat([h[j], h[i], h[i] - h[j], h[i] * h[j]])
                 expected[row, j] += log_probs[row, j, i].exp() * pair
-    torch.testing.assert_close(pointer.segments(log_probs, x), expected)
+    torch.testing.assert_close(pointer.segments(log_probs.exp(), x).vectors(), expected)
 
 
 def test_segments_are_zero_where_all_points_to_the_sentinel():
@@ -126,7 +126,7 @@ def test_segments_are_zero_where_all_points_to_the_sentinel():
     x *= 1e-3
     log_probs = pointer(x, MASK)
     assert log_probs[..., -1].exp().min() == 1.0
-    assert not pointer.segments(log_probs, x).any()
+    assert not pointer.segments(log_probs.exp(), x).vectors().any()
 
 
 def test_pointer_targets_by_hand():

@@ -2,13 +2,8 @@
 
 import torch
 
-from spacy_spanner.models.interaction import (
-    Information,
-    Interaction,
-    Mixture,
-    attend,
-    mean_label,
-)
+from spacy_spanner.models.information import Information, Segments
+from spacy_spanner.models.interaction import Interaction, attend, mean_label
 
 
 def test_attention_rows_sum_to_one_over_real_words():
@@ -52,11 +47,19 @@ def test_each_side_reads_the_other_by_its_own_attention():
 
 def test_mixtures_are_projected_and_seen_as_what_they_stand_for():
     torch.manual_seed(0)
-    mixture = Mixture(torch.rand(2, 3, 2), torch.randn(2, 4))
-    information = Information([Mixture(torch.randn(2, 3, 5)), mixture])
+    mixture = Information.mixture(torch.rand(2, 3, 2), torch.randn(2, 4))
+    information = Information.join([Information.of(torch.randn(2, 3, 5)), mixture])
     weight, attention = torch.randn(7, 9), torch.rand(2, 3, 3)
     vectors = information.vectors()  # (2, 3, 9)
-    torch.testing.assert_close(vectors[..., 5:], mixture.shares @ mixture.table)
+    torch.testing.assert_close(vectors[..., 5:], mixture.shares @ mixture.tables[0])
     torch.testing.assert_close(information.project(weight), vectors @ weight.T)
-    seen = Information(information.seen_by(attention)).vectors()
-    torch.testing.assert_close(seen, attention @ vectors)
+    torch.testing.assert_close(information.seen_by(attention).vectors(), attention @ vectors)
+
+
+def test_segments_are_projected_as_what_they_stand_for():
+    torch.manual_seed(0)
+    first, last, product = torch.randn(3, 2, 3, 4).unbind()
+    segments, weight = Segments.made_of(first, last, product), torch.randn(7, 16)
+    vectors = torch.cat([first, last, last - first, product], dim=2)
+    assert segments.vectors().equal(vectors)
+    torch.testing.assert_close(segments.project(weight), vectors @ weight.T)

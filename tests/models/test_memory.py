@@ -87,6 +87,33 @@ def test_cache_is_read():
         torch.testing.assert_close(memory(static, states, KEYS, LENGTHS)[0], first)
 
 
+def test_cache_of_words_that_never_ask_the_same_is_given_up(monkeypatch):
+    monkeypatch.setattr("spacy_spanner.models.memory.TRIED", 8)
+    memory = fill(make_memory())
+    vectors, states = make_inputs()
+    with torch.no_grad():
+        for step in range(4):
+            found = memory(vectors + step, states, KEYS, LENGTHS)[0]
+            assert memory.cache.is_of_use == (step < 2)  # the first questions were all new
+            with torch.enable_grad():
+                torch.testing.assert_close(found, memory(vectors + step, states, KEYS, LENGTHS)[0])
+
+
+@pytest.mark.parametrize("most_read", [500, 3])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_slots_read_where_they_are(most_read, dtype, monkeypatch):
+    memory = fill(make_memory(most_read=most_read, dtype=dtype))
+    vectors, states = make_inputs()
+    keys = numpy.full((2, 20), FAR)  # more than a block of questions
+    many = (*make_inputs(0, keys.shape), keys, [20, 15])
+    with torch.no_grad():
+        expected = [memory(vectors, states, KEYS, LENGTHS)[0], memory(*many)[0]]
+        memory.cache = None
+        monkeypatch.setattr("spacy_spanner.models.memory.MANY_SLOTS", 1)
+        found = [memory(vectors, states, KEYS, LENGTHS)[0], memory(*many)[0]]
+    torch.testing.assert_close(found, expected)
+
+
 def test_rows_do_not_depend_on_each_other_or_on_padding():
     memory = fill(make_memory(most_read=3))
     vectors, states = make_inputs()

@@ -8,7 +8,7 @@ from spacy.util import registry
 from torch import Tensor
 
 from spacy_spanner.contract import Gold, Tokens
-from spacy_spanner.models.interaction import Information
+from spacy_spanner.models.information import Information
 from spacy_spanner.models.modularized_interaction import (
     Fusion,
     Gate,

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from spacy_spanner.models.recurrent import BiLSTM, make_lstm
+from spacy_spanner.models.recurrent import BiLSTM, make_lstm, read_rows
 from spacy_spanner.spans.reversal import take_tokens
 
 WIDTH, HIDDEN = 4, 3
@@ -39,6 +39,14 @@ def test_batch_equals_single_rows():
     for row, length in enumerate(lengths):
         torch.testing.assert_close(batch[row, :length], layer(x[[row], :length], [length])[0])
         assert not batch[row, length:].any()
+
+
+def test_several_layers_read_the_same_rows():
+    torch.manual_seed(0)
+    layers = [BiLSTM(width=WIDTH, hidden=hidden) for hidden in (2, 3)]
+    x, lengths = torch.randn(2, 4, WIDTH), [3, 4]
+    for layer, found in zip(layers, read_rows(layers, x, lengths), strict=True):
+        assert found.equal(layer(x, lengths))
 
 
 def test_gradient_to_the_input():
