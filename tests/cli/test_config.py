@@ -90,7 +90,7 @@ def test_pointers_have_a_layer_of_their_own_over_small_encoders(system):
 
 WIDTHS = {
     "modularized_interaction": {"hidden": 40, "dropout": 0.3},
-    "hierarchical_ner": {"hidden_width": 128, "sentence_width": 64},
+    "hierarchical_ner": {"hidden_width": 128, "sentence_width": 64, "dropout": 0.3},
 }
 
 
