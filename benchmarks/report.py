@@ -22,11 +22,13 @@ from .results import (
     QUICKSTART,
     RESULTS,
     SPEED,
+    TRAINING_MEMORY,
     load,
     read_lines,
 )
 from .speed_page import speed_section
 from .tables import Record, average, best_runs, by_corpus, spread, table
+from .training_memory import training_memory_section
 
 HEAD = """# Benchmarks
 
@@ -46,6 +48,7 @@ make bench BENCH="accuracy --data DATA --transformer FOLDER --datasets conll04,g
 OPENBLAS_NUM_THREADS=1 make bench BENCH="speed --data DATA --encoder hash --threads 1"
 OPENBLAS_NUM_THREADS=1 make bench BENCH="speed --data DATA --encoder transformer --transformer FOLDER --threads 1"
 make bench BENCH="memory"
+make bench BENCH="training-memory --data DATA"
 make bench BENCH="encoders --data DATA --transformer FOLDER"
 make bench BENCH="heads-of-spacy --data DATA --transformer FOLDER"
 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 make bench BENCH="production --data DATA --transformer FOLDER"
@@ -91,7 +94,9 @@ def write_report(target: Path, readme: Path) -> None:
     parts.append(PICTURES)
     parts += [*(accuracy_section(*group) for group in by_corpus(runs)), speed_section(speeds)]
     parts.append(encoder_section(read_lines(ENCODERS)))
-    parts += [memory_section(read_lines(MEMORY)), production_section(read_lines(PRODUCTION))]
+    parts.append(memory_section(read_lines(MEMORY)))
+    parts.append(training_memory_section(read_lines(TRAINING_MEMORY)))
+    parts.append(production_section(read_lines(PRODUCTION)))
     text = "\n".join(part for part in parts if part)
     target.write_text(text.rstrip() + "\n", encoding="utf8")
     plot_scores(runs, target.parent / "benchmarks.png")

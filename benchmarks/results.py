@@ -16,6 +16,7 @@ RESULTS = FOLDER / "results.jsonl"
 SPEED = FOLDER / "speed.jsonl"
 PAPER_RUNS = FOLDER / "papers.jsonl"
 MEMORY = FOLDER / "memory.jsonl"
+TRAINING_MEMORY = FOLDER / "training_memory.jsonl"
 PRODUCTION = FOLDER / "production.jsonl"
 BEFORE = FOLDER / "before_documents.jsonl"  # runs of the version that trained on sentences alone
 ENCODERS = FOLDER / "encoders.jsonl"

@@ -16,6 +16,7 @@ from .results import (
     MEMORY,
     PRODUCTION,
     SPEED,
+    TRAINING_MEMORY,
     append,
     commit,
     machine,
@@ -65,6 +66,44 @@ def memory(
 
     record = measure(slots=slots, words=words, rounds=rounds, sentences=sentences)
     append(results, {**record, "commit": commit(), **machine()})
+
+
+@app.command()
+def training_memory(
+    systems: str = typer.Option("min,hire,global_pointer", help="Systems, by commas"),
+    dataset: str = typer.Option("conll04", help="Corpus to train on"),
+    encoder: str = typer.Option("hash", help="Encoder"),
+    epochs: int = typer.Option(4, help="Epochs, with sentences alone and joined"),
+    data: Path = DATA,
+    results: Path = typer.Option(TRAINING_MEMORY, help="File that measurements are appended to"),
+) -> None:
+    """Resident memory of trainings, epoch by epoch, each in a process of its own."""
+    for system in systems.split(","):
+        command = [
+            sys.executable,
+            "-m",
+            "benchmarks",
+            "training-memory-of",
+            system,
+            dataset,
+            encoder,
+        ]
+        done = subprocess.run(
+            [*command, str(epochs), f"--data={data}"], check=True, capture_output=True, text=True
+        )
+        record = json.loads(done.stdout.splitlines()[-1])
+        append(results, {**record, "commit": commit(), **machine()})
+
+
+@app.command(hidden=True)
+def training_memory_of(
+    system: str, dataset: str, encoder: str, epochs: int, data: Path = DATA
+) -> None:
+    """One row of `training-memory`, printed as JSON."""
+    from .training_memory import measure
+
+    found = measure(system, dataset=dataset, encoder=encoder, epochs=epochs, data=data)
+    print(json.dumps(found))
 
 
 OTHER = typer.Option(

@@ -18,6 +18,8 @@ from benchmarks.heads_page import CORPORA, HEADS, heads_section
 from benchmarks.quickstart_page import quickstart_section, short_quickstart
 from benchmarks.readme import measured
 from benchmarks.systems import SYSTEMS, default_row
+from benchmarks.training_memory import measure as measure_training
+from benchmarks.training_memory import training_memory_section
 from spacy_spanner.cli import spanner
 from spacy_spanner.recipe import RECOMMENDED
 
@@ -307,3 +309,24 @@ def test_what_a_user_gets_is_scored(monkeypatch, tmp_path):
     found = quickstart.score(tmp_path / "model", tmp_path / "dev.spacy", "en")
     assert (found["p"], found["r"], found["components"]) == (100.0, 50.0, ["entity_ruler"])
     assert found["calibration_error"] is None and found["words_per_second_default"] > 0
+
+
+def test_memory_of_training_epoch_by_epoch():
+    assert training_memory_section([]) == ""
+    made = {"dataset": "conll04", "encoder": "hash", "updates": 250, "commit": "abc"}
+    records = [
+        {**made, "system": "min", "last": [900, 1900], "most": [900, 1900]},
+        {**made, "system": "min", "last": [500, 501], "most": [510, 1511]},
+        {**made, "system": "hire", "last": [400], "most": [402]},
+    ]
+    text = training_memory_section(records)
+    assert "| conll04, `hash` | `min` | 250 | 500 (510) | 501 (1,511) |" in text
+    assert "| conll04, `hash` | `hire` | 250 | 400 (402) |  |" in text and "1,900" not in text
+
+
+def test_memory_of_a_small_training_is_measured(monkeypatch, tmp_path):
+    monkeypatch.setattr("benchmarks.data.CACHE", tmp_path)
+    monkeypatch.setattr("benchmarks.training_memory.use_fastest_ops", lambda: "numpy")
+    options = {"dataset": "demo", "encoder": "hash", "epochs": 1, "data": Path("assets")}
+    found = measure_training("global_pointer", **options)
+    assert len(found["last"]) == 1 and found["most"][0] >= found["last"][0] > 50
