@@ -39,7 +39,7 @@ def make_fit_thresholds(
     limit: int = 2000,
 ) -> Callable[[Language], Language]:
     """For `[training.before_to_disk]`: what is saved has the threshold of the best F and the
-    temperature that calibrates its confidences, for spans and for relations; training continues with
+    temperature and bias that calibrate its confidences, for spans and for relations; training continues with
     its own settings.
 
     corpus: What they are fitted on: the development part, or another section of `[corpora]`.

@@ -1,1 +1,1 @@
-"""Settings of a trained component that are chosen on development data: thresholds, temperature."""
+"""Settings of a trained component that are chosen on development data: thresholds, temperature, bias."""
