@@ -33,8 +33,8 @@ TEXT = """## All heads over the same BiLSTM encoder
 F of every head over the encoder `lstm` (`lstm_vectors` with GloVe), with the same steps, schedule and
 averaged weights, and the best of the learning rates that were run, which the tables below name: mean and
 spread (standard deviation) over seeds. Thresholds are not fitted. Bold is the system that `config auto`
-takes for the corpus. "Ahead" counts the corpora on which a system has more than the better one of `ner` and `spancat`, of those on
-which it and at least one of these two were measured.
+takes for the corpus. "Ahead" counts the corpora on which a system has more than the better one of `ner`
+and `spancat`, of those on which it and at least one of these two were measured.
 """
 
 RECOMMENDED = """The recommended system beside the better one of spaCy's. "Clear" is as above. The
