@@ -79,18 +79,9 @@ def training_memory(
 ) -> None:
     """Resident memory of trainings, epoch by epoch, each in a process of its own."""
     for system in systems.split(","):
-        command = [
-            sys.executable,
-            "-m",
-            "benchmarks",
-            "training-memory-of",
-            system,
-            dataset,
-            encoder,
-        ]
-        done = subprocess.run(
-            [*command, str(epochs), f"--data={data}"], check=True, capture_output=True, text=True
-        )
+        command = [sys.executable, "-m", "benchmarks", "training-memory-of"]
+        command += [system, dataset, encoder, str(epochs), f"--data={data}"]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
         record = json.loads(done.stdout.splitlines()[-1])
         append(results, {**record, "commit": commit(), **machine()})
 

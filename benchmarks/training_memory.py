@@ -15,6 +15,7 @@ from spacy_spanner import use_fastest_ops
 
 from .accuracy import Run, training_config
 from .data import DATASETS, corpus, read_docs, width_of
+from .production import resident_mb
 from .tables import Record, table
 
 TEXT = """## Memory of training
@@ -25,15 +26,8 @@ Hire-NER answers from the second epoch on.
 """
 
 
-def resident() -> float:
-    """Megabytes that the process holds now."""
-    status = Path("/proc/self/status").read_text(encoding="utf8")
-    line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
-    return int(line.split()[1]) / 1024
-
-
 def measure(system: str, *, dataset: str, encoder: str, epochs: int, data: Path) -> Dict[str, Any]:
-    """Train for some epochs, without evaluation; gives the memory after each update as one row an epoch."""
+    """Train for some epochs, without evaluation; gives the memory at the end of each epoch and its most."""
     torch.set_num_threads(1)
     use_fastest_ops()
     paths = {part: corpus(dataset, part, data) for part in ("train", "dev")}
@@ -44,15 +38,13 @@ def measure(system: str, *, dataset: str, encoder: str, epochs: int, data: Path)
     nlp = init_nlp(load_config_from_str(config.to_str()))
     filled = nlp.config.interpolate()
     settings = registry.resolve(filled["training"], schema=ConfigSchemaTraining)
-    read, optimizer = (
-        resolve_dot_names(filled, [settings["train_corpus"]])[0],
-        settings["optimizer"],
-    )
+    (read,) = resolve_dot_names(filled, [settings["train_corpus"]])
+    optimizer = settings["optimizer"]
     seen: Dict[int, List[float]] = {}
     for epoch, batch in create_train_batches(nlp, read, settings["batcher"], epochs):
         nlp.update(batch, drop=settings["dropout"], sgd=optimizer)
         optimizer.step_schedules()
-        seen.setdefault(epoch, []).append(resident())
+        seen.setdefault(epoch, []).append(resident_mb())
     return {
         "system": system,
         "dataset": dataset,

@@ -21,11 +21,11 @@ RECOMMENDED = "global_pointer"  # for flat entities, too (docs/accuracy.md)
 
 
 class Choice(NamedTuple):
-    """A recommended system and encoder, how it chooses flat entities, and why."""
+    """A recommended system and encoder, whether entities are flat, and why."""
 
     system: str
     encoder: str
-    overlaps: str
+    flat: bool
     reasons: List[str]
 
 
@@ -40,22 +40,19 @@ def recommend(
     inside = stats.nested + stats.crossing + stats.two_labels
     size = f"{stats.spans:,} spans in {stats.docs:,} documents, {stats.tokens:,} tokens"
     if inside:
-        # Gold entities beside nested spans are the outermost of them (`spacy spanner convert`).
-        overlaps = "outermost"
         reason = f"{inside:,} of {size} lie inside or across others or have two labels"
     else:
-        overlaps = "best"
         reason = f"no span of {size} lies inside or across another; flat entities are the most probable ones"
     reasons = [f"{RECOMMENDED}: {reason}"]
     on_gpu = has_cupy_gpu or has_torch_cuda_gpu
     if transformer and on_gpu and find_spec("transformers"):
         reasons.append(f"huggingface: {transformer} was given, and there is a GPU")
-        return Choice(RECOMMENDED, "huggingface", overlaps, reasons)
+        return Choice(RECOMMENDED, "huggingface", not inside, reasons)
     hint = "" if transformer else "; with one, give --transformer NAME"
     how = "there is no GPU for a transformer" if not on_gpu else "no transformer was given"
     start = f"its word vectors start from {vectors}" if vectors else "no vectors were given"
     reasons.append(f"lstm: {how}{hint}; {start}")
-    return Choice(RECOMMENDED, "lstm", overlaps, reasons)
+    return Choice(RECOMMENDED, "lstm", not inside, reasons)
 
 
 def fit_to_corpus(config: Config, stats: Stats) -> Dict[str, int]:

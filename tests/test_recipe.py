@@ -87,6 +87,16 @@ def test_auto_looks_at_nesting(tmp_path, corpus, flat_corpus):
     assert config["components"]["tok2vec"]["model"]["@architectures"].endswith("LSTMEncoder.v1")
 
 
+def test_flat_spans_of_a_group_give_the_most_probable_entities(tmp_path):
+    doc = Doc(spacy.blank("en").vocab, words=["a", "b"], ents=["O", "B-X"])
+    doc.spans["sc"] = list(doc.ents)
+    DocBin(docs=[doc] * 3).to_disk(tmp_path / "flat.spacy")
+    component = run(tmp_path, "auto", "--corpus", tmp_path / "flat.spacy")[1]["components"][
+        RECOMMENDED
+    ]
+    assert (component["output"], component["overlaps"]) == ("both", "best")
+
+
 def test_auto_names_what_it_does_not_learn(tmp_path, corpus):
     """Span groups under another key, and a corpus without any spans."""
     docs = [eg.reference for eg in make_examples(spacy.blank("en"), spans_key="nested")]

@@ -114,7 +114,7 @@ def config_cli(
             source = "`doc.ents`" if gold == "ents" else f"`doc.spans['{spans_key}']`"
             raise UserError(Errors.S250.format(path=corpus, source=source))
     notes: List[str] = []
-    overlaps = None
+    flat = False
     if system == "auto":
         assert stats is not None
         if output is None and gold == "ents" and stats.keys:
@@ -122,7 +122,7 @@ def config_cli(
             msg.warn(Warnings.SW21.format(path=corpus, key=spans_key, keys=keys))
         choice = recommend(stats, vectors=vectors, transformer=transformer)
         system, encoder, notes = choice.system, encoder or choice.encoder, choice.reasons
-        overlaps = choice.overlaps
+        flat = choice.flat
         # Where the gold is in a span group, flat entities are learned from it, too.
         output = output or ("ents" if gold == "ents" else "both")
     encoder = encoder or ("lstm" if optimize == "accuracy" else "hash")
@@ -147,8 +147,8 @@ def config_cli(
         paper=paper,
         words=None if stats is None else stats.tokens,
     )
-    if output == "both" and overlaps is not None:
-        config["components"][system]["overlaps"] = overlaps
+    if flat and output == "both":
+        config["components"][system]["overlaps"] = "best"
     if stats is not None:
         length = (fit_to_corpus if paper is None else follow_paper)(config, stats)
         notes.append(", ".join(f"{name} = {value}" for name, value in length.items()))
