@@ -1,5 +1,5 @@
-"""The threshold of spaCy's span categorizer with the best F on the development part, as `spacy find-threshold`
-would find it: ours are fitted when training saves them, so the comparison must offer spaCy's the same."""
+"""The threshold of spaCy's span categorizer with the best F on the development part, as spaCy's command
+`find-threshold` would find it: ours are fitted when training saves them, so spaCy's must be, too."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def fit_threshold(nlp: Any, docs: List[Doc]) -> bool:
     pipe.cfg["threshold"] = LOWEST
     scores: List[float] = []
     correct: List[bool] = []
-    for gold_doc, doc in zip(docs, nlp.pipe(to_predict(docs, nlp.vocab, marked=False)), strict=True):
+    for gold_doc, doc in zip(
+        docs, nlp.pipe(to_predict(docs, nlp.vocab, marked=False)), strict=True
+    ):
         gold = {(span.start, span.end, span.label_) for span in gold_doc.spans["sc"]}
         group = doc.spans["sc"]
         scores += [float(score) for score in group.attrs["scores"]]
@@ -41,7 +43,9 @@ def best_threshold(scores: numpy.ndarray, correct: numpy.ndarray, n_gold: int) -
     ranked = scores[order]
     hits = correct[order].cumsum()
     f = 2 * hits / (numpy.arange(1, len(scores) + 1) + n_gold)
-    ends = numpy.append(ranked[1:] < ranked[:-1], True)[: len(f)]  # equal scores are kept or dropped together
+    ends = numpy.append(ranked[1:] < ranked[:-1], True)[
+        : len(f)
+    ]  # equal scores are kept or dropped together
     if not len(f) or not hits[-1]:
         return LOWEST
     last = int(numpy.where(ends, f, -1.0).argmax())

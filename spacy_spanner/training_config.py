@@ -124,9 +124,9 @@ def join_config(
     model, (settings, _) = component["model"], factory_defaults(component["factory"])
     options = option_names(model)
     # What an encoder says of heads, as a system of encoders, is for those that have all of these options.
-    for block in (config.pop("head", {}), config.pop("pointer", {}), config.pop("words", {})):
+    for block in [config.pop(name, {}) for name in ("head", "pointer", "content", "words")]:
         model.update(block if block.keys() <= options else {})
-    model.update(config.pop("systems", {}).get(system, {}))
+    put_into(model, config.pop("systems", {}).get(system, {}))
     paper = Config({} if paper is None else paper)
     put_into(component, paper.pop("component", {}))
     put_into(config, paper)
@@ -212,7 +212,7 @@ def set_width(component: Dict[str, Any], max_width: int) -> None:
         component["suggester"]["max_size"] = max_width
     elif is_ours(component):
         head = registry.architectures.get(component["model"]["@architectures"]).module
-        component["model"].update(head.bound_width(max_width))
+        put_into(component["model"], head.bound_width(max_width))
 
 
 def width_limit(component: Dict[str, Any]) -> Optional[int]:

@@ -12,10 +12,13 @@ from torch import Tensor
 
 from ..contract import Cost, Decoded, Facts, Gold, SpanModule, Tokens
 from ..dropout import Dropout
+from ..errors import check
+from ..label_axes import LABELS
 from ..spans.pair_table import PairTable
 from .builder import architecture
 from .cell_losses import binary_loss, multilabel_loss
 from .pointer_scorers import EfficientPairScorer, PairScorer, check_pointer, hidden_layer
+from .span_content import SpanContent, content_rules
 
 
 class GlobalPointer(SpanModule):
@@ -34,6 +37,9 @@ class GlobalPointer(SpanModule):
         loss: Literal["multilabel", "binary"] = "multilabel",
         max_width: Optional[int] = None,
         dropout: float = 0.0,
+        content_width: Optional[int] = None,
+        content_layers: int = 1,
+        content_max_width: int = 10,
     ):
         """
         efficient: One query and key for all labels; for many labels.
@@ -45,6 +51,10 @@ class GlobalPointer(SpanModule):
         loss: "multilabel", or the paper's ablation "binary", cross-entropy over cells.
         max_width: Widest span to look at; null for no other bound than the component's.
         dropout: Of the token vectors before the head.
+        content_width: Width of the vectors of spans (their ends, the mean of their tokens, their width)
+            that also score them; null for none, as in the paper. Small encoders gain by them.
+        content_layers: Convolutions over these vectors, in which a span sees those beside it.
+        content_max_width: Widest span with such a vector; wider ones are scored by their ends alone.
         """
         super().__init__(width=width, n_labels=n_labels)
         self.dropout = Dropout(dropout)
@@ -58,10 +68,21 @@ class GlobalPointer(SpanModule):
         )
         self.cell_loss = {"multilabel": multilabel_loss, "binary": binary_loss}[loss]
         self.max_width = max_width
+        self.content: Optional[SpanContent] = None
+        if content_width is not None:
+            self.content = SpanContent(
+                width=width,
+                n_out=n_labels,
+                axis=LABELS,
+                size=content_width,
+                layers=content_layers,
+                max_width=content_max_width,
+            )
 
     @classmethod
     def facts(cls, options: Mapping[str, Any]) -> Facts:
         check_pointer(cls.__name__, options)
+        check(cls.__name__, options, content_rules(options))
         return Facts(max_width=options["max_width"])
 
     def table_of(self, tokens: Tokens) -> PairTable:
@@ -71,7 +92,12 @@ class GlobalPointer(SpanModule):
     def logits(self, tokens: Tokens) -> Tensor:
         """Scores of all pairs of tokens.  (B, C, L, X)"""
         per_token = self.scorer.per_token(self.hidden(self.dropout(tokens.unpadded)))  # (T, K)
-        return self.scorer.pairs(tokens.pad(per_token), self.table_of(tokens).band)  # (B, C, L, X)
+        table = self.table_of(tokens)
+        logits = self.scorer.pairs(tokens.pad(per_token), table.band)  # (B, C, L, X)
+        if self.content is None:
+            return logits
+        by_content = self.content(tokens, table.widest).permute(0, 3, 1, 2)  # (B, C, L, W)
+        return logits + table.of_band(by_content)
 
     def loss(self, encoded: Tokens, gold: Gold) -> Tensor:
         table = self.table_of(encoded)
@@ -91,7 +117,9 @@ class GlobalPointer(SpanModule):
         return Decoded(torch.stack([row, start, end, label], dim=1), scores)
 
     def cells(self, length: int, max_width: Optional[int] = None) -> int:
-        return self.n_labels * length * PairTable.bounded(length, self.max_width, max_width).columns
+        columns = PairTable.bounded(length, self.max_width, max_width).columns
+        of_content = 0 if self.content is None else self.content.cells(length)
+        return max(self.n_labels * length * columns, of_content)
 
     def cost(self) -> Cost:
         return Cost(token=2)  # a row and a column of the table

@@ -15,11 +15,12 @@ from torch.nn import functional as F
 from ..contract import Decoded, Facts, Gold, ListsCandidates, SpanModule, Tokens
 from ..dropout import Dropout
 from ..errors import check
-from ..label_axes import mark_layer
+from ..label_axes import CLASSES, mark_layer
 from ..spans.bands import all_known, band_mask, band_view, clear_spans
 from ..spans.pooling import project_band_max
 from ..spans.sampling import sample_rows
 from .builder import architecture
+from .span_content import SpanContent, content_rules
 
 N_LENGTHS = 100  # rows of the length table; longer spans share the last one
 
@@ -40,6 +41,7 @@ class Added:
     last: Optional[Tensor] = None  # (B, L, K) of the last token
     pool: Optional[Tensor] = None  # (B, L, W, K) of the maximum over the tokens
     widest: Optional[Tensor] = None  # (B, L, D) maxima of W tokens, for gold that has no cell
+    content: Optional[Tensor] = None  # (B, L, W, K) of the vectors of spans
 
 
 class SpanNER(SpanModule, ListsCandidates):
@@ -56,6 +58,8 @@ class SpanNER(SpanModule, ListsCandidates):
         max_negatives: int = 100,
         length_width: int = 25,
         dropout: float = 0.1,
+        content_width: Optional[int] = None,
+        content_layers: int = 1,
     ):
         """
         max_width: The widest span, in tokens, that is looked at when predicting; one that holds 99 %
@@ -66,6 +70,9 @@ class SpanNER(SpanModule, ListsCandidates):
         max_negatives: How many spans that are not gold are drawn per sentence and update.
         length_width: Width of the length embedding.
         dropout: On each part of the span vector.
+        content_width: Width of the vectors of spans (their ends, the mean of their tokens, their width)
+            that also score them, behind a GELU layer; null for none, as in the paper.
+        content_layers: Convolutions over these vectors, in which a span sees those beside it.
         """
         super().__init__(width=width, n_labels=n_labels)
         self.max_width = max_width
@@ -76,12 +83,22 @@ class SpanNER(SpanModule, ListsCandidates):
         self.lengths = nn.Embedding(N_LENGTHS, length_width)
         self.classify = nn.Linear(sum(self.sizes), n_labels + 1)
         mark_layer(self.classify)
+        self.content: Optional[SpanContent] = None
+        if content_width is not None:
+            self.content = SpanContent(
+                width=width,
+                n_out=n_labels + 1,
+                axis=CLASSES,
+                size=content_width,
+                layers=content_layers,
+                max_width=max_width,
+            )
 
     @classmethod
     def facts(cls, options: Mapping[str, Any]) -> Facts:
         least = {"max_width": 1, "length_width": 1, "max_negatives": 0}
         rules = [(o, options[o] >= n, f"it must be at least {n}") for o, n in least.items()]
-        check("SpanNER", options, rules)
+        check("SpanNER", options, [*rules, *content_rules(options)])
         return Facts(
             max_width=options["max_width"],
             needs_sentences="context" in PARTS[options["representation"]],
@@ -130,6 +147,8 @@ class SpanNER(SpanModule, ListsCandidates):
             kept, n_widths = self._drop_channels(x), min(self.max_width, x.shape[1])
             added.pool, added.widest = project_band_max(kept, weights["pool"], n_widths)
         added.first = added.first.expand(-1, x.shape[1], -1)
+        if self.content is not None:
+            added.content = self.content(tokens, x.shape[1])
         return added
 
     def band_logits(self, added: Added) -> Tensor:
@@ -140,7 +159,9 @@ class SpanNER(SpanModule, ListsCandidates):
         logits = added.first[:, :, None] + added.lengths[width]
         if added.last is not None:
             logits = logits + band_view(added.last.transpose(1, 2), n_widths).permute(0, 2, 3, 1)
-        return logits if added.pool is None else logits + added.pool
+        for of_cells in (added.pool, added.content):
+            logits = logits if of_cells is None else logits + of_cells
+        return logits
 
     def span_logits(self, added: Added, spans: Tensor) -> Tensor:
         """Class logits of single spans (N, 4), which may be wider than the band.  (N, K)"""
@@ -149,6 +170,10 @@ class SpanNER(SpanModule, ListsCandidates):
         logits = added.first[row, start] + added.lengths[cell.clamp(max=N_LENGTHS - 1)]
         if added.last is not None:
             logits = logits + added.last[row, end - 1]
+        if added.content is not None:
+            n_widths = added.content.shape[2]
+            by_content = added.content[row, start, cell.clamp(max=n_widths - 1)]
+            logits = logits + by_content * (cell < n_widths)[:, None]
         if added.pool is None or added.widest is None:
             return logits
         n_widths = added.pool.shape[2]
@@ -185,7 +210,9 @@ class SpanNER(SpanModule, ListsCandidates):
         return torch.stack((row, start, start + cell + 1, label), 1)[keep], odds[keep]
 
     def cells(self, length: int, max_width: Optional[int] = None) -> int:
-        return length * max(min(self.max_width, length) * (self.n_labels + 1), self.width)
+        of_content = 0 if self.content is None else self.content.cells(length)
+        numbers = max(min(self.max_width, length) * (self.n_labels + 1), self.width)
+        return max(length * numbers, of_content)
 
     def _weights(self) -> Dict[str, Tensor]:
         """The columns of the classifier by part: (K, D), for the length (K, 25)."""

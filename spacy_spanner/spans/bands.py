@@ -79,6 +79,20 @@ def band_view(x: Tensor, width: int) -> Tensor:
     return pad(x, (0, width - 1)).unfold(-1, width, 1)
 
 
+def band_vectors(x: Tensor, width: int) -> Tensor:
+    """As `band_view`, of vectors.  (B, L, D) -> (B, L, W, D)"""
+    return pad(x, (0, 0, 0, width - 1)).unfold(1, width, 1).transpose(2, 3)
+
+
+def pairs_of_band(band: Tensor) -> Tensor:
+    """A band of at most L widths as a table of all pairs of tokens: 0 for pairs beyond the band,
+    undefined where the second token comes first.  (..., L, W) -> (..., L, L)"""
+    length, width = band.shape[-2:]
+    # Rows of one number more than the table has: each begins one column further to the right in it.
+    shifted = pad(band, (0, length + 1 - width)).flatten(-2)
+    return shifted[..., : length * length].unflatten(-1, (length, length))
+
+
 def band_mask(mask: Tensor, width: int) -> Tensor:
     """Which spans lie on unpadded tokens only; `mask` (B, L) is a prefix of each row.  (B, L, W)"""
     return band_view(mask.to(torch.uint8), width).bool()

@@ -10,8 +10,9 @@ from typing import Optional
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
-from .bands import all_known, band_mask
+from .bands import all_known, band_mask, pairs_of_band
 
 N_WIDTHS, EXACT = 32, 16  # classes of widths, of which the first have one width each
 
@@ -86,6 +87,13 @@ class PairTable:
         if self.band is not None:
             return column[None] + 1
         return column - column[:, None] + 1
+
+    def of_band(self, values: Tensor) -> Tensor:
+        """Values of the spans of the first widths (..., L, W) in this table; undefined where there is
+        no span, 0 for wider ones.  (..., L, X)"""
+        if self.band is None:
+            return pairs_of_band(values)
+        return pad(values, (0, self.columns - values.shape[-1]))
 
     def end(self, start: Tensor, column: Tensor) -> Tensor:
         """Ends (exclusive) of the spans of cells.  (N,), (N,) -> (N,)"""

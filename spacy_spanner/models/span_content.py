@@ -1,0 +1,99 @@
+"""Scores of spans by all of their tokens, and by the spans around them.
+
+The ends of a span do not say what is between them. Here every span up to a width has a vector of its own,
+of its ends, the mean of its tokens and its width; convolutions over the table of these vectors let a span
+see those that begin or end beside it (Yan et al. 2022). What comes out is added to the scores of a head.
+
+Axes: B rows, L tokens, W widths, D width, H content width, K outputs. Cell (b, i, w): the w + 1 tokens
+from i.
+"""
+
+from __future__ import annotations
+
+from typing import Any, List, Mapping, Tuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..contract import Tokens
+from ..dropout import Dropout
+from ..gelu import gelu
+from ..label_axes import LabelAxis, mark
+from ..spans.bands import band_mask, band_vectors
+
+DROPOUT = 0.1  # .3 and 0 were worse on small corpora (docs/accuracy.md)
+
+
+class SpanContent(nn.Module):
+    """A GELU layer over [first; last; mean; width] of each span, residual convolutions over its
+    neighbours, and a linear layer. The concatenation is never built: each part is projected once for
+    each token, and the projections are added."""
+
+    def __init__(
+        self, *, width: int, n_out: int, axis: LabelAxis, size: int, layers: int, max_width: int
+    ):
+        """
+        axis: Where the outputs hold labels.
+        size: H.
+        layers: Convolutions over the table.
+        max_width: Widest span with a vector.
+        """
+        super().__init__()
+        self.size, self.max_width = size, max_width
+        self.project = nn.Linear(width, 3 * size)  # for the first token, the last and the mean
+        self.widths = nn.Embedding(max_width, size)
+        nn.init.normal_(self.widths.weight, std=0.1)
+        self.convolutions = nn.ModuleList(
+            nn.Conv2d(size, size, 3, padding=1) for _ in range(layers)
+        )
+        self.norms = nn.ModuleList(nn.LayerNorm(size) for _ in range(layers))
+        for (
+            norm
+        ) in self.norms:  # each layer starts as none: its neighbours would hide a span at first
+            nn.init.zeros_(norm.weight)
+        self.dropout = Dropout(DROPOUT)
+        self.out = nn.Linear(size, n_out)
+        nn.init.zeros_(self.out.bias)
+        for parameter in self.out.parameters():  # a new label starts with what the head gives it
+            mark(parameter, axis, factor=0.0)
+
+    def forward(self, tokens: Tokens, max_width: int) -> Tensor:
+        """What spans of up to the smaller one of the two widths get; undefined where a span would
+        leave its row.  (B, L, W, K)"""
+        n_widths = min(self.max_width, max_width)
+        cells = self.vectors(tokens, n_widths)  # (B, L, W, H)
+        shape = cells.shape
+        cells = self.dropout(gelu(cells.flatten(0, 2))).view(shape)
+        if len(self.convolutions):
+            # What is no span must look the same wherever a row ends.
+            inside = band_mask(tokens.mask, n_widths)[..., None].to(cells.dtype)  # (B, L, W, 1)
+        for convolve, norm in zip(self.convolutions, self.norms, strict=True):
+            around = convolve((cells * inside).permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+            cells = cells + gelu(norm(around).flatten(0, 2)).view(shape)
+        return self.out(cells)
+
+    def vectors(self, tokens: Tokens, n_widths: int) -> Tensor:
+        """Sums of the projected parts.  (B, L, W, H)"""
+        projected = tokens.pad(self.project(tokens.unpadded))  # (B, L, 3 H)
+        first, last, inner = projected.split(self.size, dim=2)  # (B, L, H)
+        # Up to and with each token. Such sums of half precision would lose what single tokens add.
+        sums = inner.cumsum(1, dtype=torch.promote_types(inner.dtype, torch.float32))
+        before = F.pad(sums, (0, 0, 1, 0))[:, :-1, None]  # (B, L, 1, H)
+        counts = torch.arange(1, n_widths + 1, device=sums.device)[:, None]  # (W, 1)
+        means = (band_vectors(sums, n_widths) - before) / counts  # (B, L, W, H)
+        cells = first[:, :, None] + band_vectors(last, n_widths) + means.to(first.dtype)
+        return cells + self.widths.weight[:n_widths]
+
+    def cells(self, length: int) -> int:
+        """Numbers of the largest tensor of a row of this length."""
+        return length * min(self.max_width, length) * self.size
+
+
+def content_rules(options: Mapping[str, Any]) -> List[Tuple[str, bool, str]]:
+    """What the options of a head with such scores must be."""
+    size, layers = options["content_width"], options["content_layers"]
+    return [
+        ("content_width", size is None or size > 0, "it must be positive, or null"),
+        ("content_layers", layers >= 0, "it must not be negative"),
+    ]
