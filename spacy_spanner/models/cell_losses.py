@@ -25,9 +25,30 @@ def multilabel_loss(
     candidates: Cells that exist and are annotated, broadcast to (B, C, L, X); gold always counts.
     sum_labels: Sum over labels, as for relations, instead of the mean.
     """
+    losses = loss_of_rows(logits, gold, candidates)  # (B, C)
+    return losses.sum(1).mean() if sum_labels else losses.mean()
+
+
+def multilabel_loss_of_starts(logits: Tensor, gold: GoldCells, candidates: Tensor) -> Tensor:
+    """The same for each first token and label, summed over labels, mean over the tokens that begin a
+    candidate. In a long row, the loss of the row is that of its few worst cells; this one is the same
+    however sentences are joined to rows.
+
+    candidates: (B, 1, L, X)
+    """
+    rows, labels, length, columns = logits.shape
+    by_start = logits.transpose(1, 2).reshape(rows * length, labels, 1, columns)
+    row, first = gold.row * length + gold.first, torch.zeros_like(gold.first)
+    moved = GoldCells(row, gold.label, first, gold.column, gold.inside)
+    counted = candidates.reshape(rows * length, 1, 1, columns)
+    losses = loss_of_rows(by_start, moved, counted)  # (B * L, C)
+    return losses.sum() / counted.any(3).sum().clamp(min=1)
+
+
+def loss_of_rows(logits: Tensor, gold: GoldCells, candidates: Tensor) -> Tensor:
+    """Both terms for each row and label.  (B, C)"""
     group = gold.row * logits.shape[1] + gold.label  # (N,)
-    loss = _MultilabelLoss.apply(logits, candidates, gold.index(logits), group, gold.inside)
-    return loss.sum(1).mean() if sum_labels else loss.mean()
+    return _MultilabelLoss.apply(logits, candidates, gold.index(logits), group, gold.inside)
 
 
 class _MultilabelLoss(torch.autograd.Function):

@@ -16,9 +16,16 @@ from ..errors import check
 from ..label_axes import LABELS
 from ..spans.pair_table import PairTable
 from .builder import architecture
-from .cell_losses import binary_loss, multilabel_loss
+from .cell_losses import binary_loss, multilabel_loss, multilabel_loss_of_starts
 from .pointer_scorers import EfficientPairScorer, PairScorer, check_pointer, hidden_layer
 from .span_content import SpanContent, content_rules
+
+
+CELL_LOSSES = {
+    "multilabel": multilabel_loss,
+    "multilabel_start": multilabel_loss_of_starts,
+    "binary": binary_loss,
+}
 
 
 class GlobalPointer(SpanModule):
@@ -34,7 +41,7 @@ class GlobalPointer(SpanModule):
         use_rope: bool = True,
         scale: bool = True,
         hidden_width: Optional[int] = None,
-        loss: Literal["multilabel", "binary"] = "multilabel",
+        loss: Literal["multilabel", "multilabel_start", "binary"] = "multilabel",
         max_width: Optional[int] = None,
         dropout: float = 0.0,
         content_width: Optional[int] = None,
@@ -48,7 +55,8 @@ class GlobalPointer(SpanModule):
         scale: Divide products by the square root of `head_size`.
         hidden_width: Width of a GELU layer below queries and keys; null for none, as in the paper.
             Small encoders need one.
-        loss: "multilabel", or the paper's ablation "binary", cross-entropy over cells.
+        loss: "multilabel", over all spans of a row; "multilabel_start", over those with the same first
+            token; or the paper's ablation "binary", cross-entropy over cells.
         max_width: Widest span to look at; null for no other bound than the component's.
         dropout: Of the token vectors before the head.
         content_width: Width of the vectors of spans (their ends, the mean of their tokens, their width)
@@ -66,7 +74,7 @@ class GlobalPointer(SpanModule):
             use_rope=use_rope,
             scale=scale,
         )
-        self.cell_loss = {"multilabel": multilabel_loss, "binary": binary_loss}[loss]
+        self.cell_loss = CELL_LOSSES[loss]
         self.max_width = max_width
         self.content: Optional[SpanContent] = None
         if content_width is not None:

@@ -26,8 +26,8 @@ DROPOUT = 0.1  # .3 and 0 were worse on small corpora (docs/accuracy.md)
 
 
 class SpanContent(nn.Module):
-    """A GELU layer over [first; last; mean; width] of each span, residual convolutions over its
-    neighbours, and a linear layer. The concatenation is never built: each part is projected once for
+    """A GELU layer over [first; last; mean; width] of each span, and convolutions over its neighbours;
+    a linear layer over each of them, and the sum of the two. The concatenation is never built: each part is projected once for
     each token, and the projections are added."""
 
     def __init__(
@@ -53,10 +53,8 @@ class SpanContent(nn.Module):
         ) in self.norms:  # each layer starts as none: its neighbours would hide a span at first
             nn.init.zeros_(norm.weight)
         self.dropout = Dropout(DROPOUT)
-        self.out = nn.Linear(size, n_out)
-        nn.init.zeros_(self.out.bias)
-        for parameter in self.out.parameters():  # a new label starts with what the head gives it
-            mark(parameter, axis, factor=0.0)
+        self.out = output_layer(size, n_out, axis)
+        self.out_around = output_layer(size, n_out, axis) if layers else None
 
     def forward(self, tokens: Tokens, max_width: int) -> Tensor:
         """What spans of up to the smaller one of the two widths get; undefined where a span would
@@ -65,13 +63,15 @@ class SpanContent(nn.Module):
         cells = self.vectors(tokens, n_widths)  # (B, L, W, H)
         shape = cells.shape
         cells = self.dropout(gelu(cells.flatten(0, 2))).view(shape)
-        if len(self.convolutions):
-            # What is no span must look the same wherever a row ends.
-            inside = band_mask(tokens.mask, n_widths)[..., None].to(cells.dtype)  # (B, L, W, 1)
+        scores = self.out(cells)
+        if self.out_around is None:
+            return scores
+        # What is no span must look the same wherever a row ends.
+        inside = band_mask(tokens.mask, n_widths)[..., None].to(cells.dtype)  # (B, L, W, 1)
         for convolve, norm in zip(self.convolutions, self.norms, strict=True):
             around = convolve((cells * inside).permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
-            cells = cells + gelu(norm(around).flatten(0, 2)).view(shape)
-        return self.out(cells)
+            cells = gelu(norm(around).flatten(0, 2)).view(shape)
+        return scores + self.out_around(cells)
 
     def vectors(self, tokens: Tokens, n_widths: int) -> Tensor:
         """Sums of the projected parts.  (B, L, W, H)"""
@@ -88,6 +88,15 @@ class SpanContent(nn.Module):
     def cells(self, length: int) -> int:
         """Numbers of the largest tensor of a row of this length."""
         return length * min(self.max_width, length) * self.size
+
+
+def output_layer(size: int, n_out: int, axis: LabelAxis) -> nn.Linear:
+    """A layer whose outputs are added to those of a head; a new label starts with what that gives it."""
+    layer = nn.Linear(size, n_out)
+    nn.init.zeros_(layer.bias)
+    for parameter in layer.parameters():
+        mark(parameter, axis, factor=0.0)
+    return layer
 
 
 def content_rules(options: Mapping[str, Any]) -> List[Tuple[str, bool, str]]:
