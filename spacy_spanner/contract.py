@@ -255,8 +255,12 @@ class SpanModule(nn.Module, ABC):
     @classmethod
     def bound_width(cls, max_width: int) -> Dict[str, Any]:
         """Options that bound spans to this width; none where the head has no such bound."""
-        has_bound = "max_width" in signature(cls.__init__).parameters
-        return {"max_width": max_width} if has_bound else {}
+        return cls.place({"max_width": max_width})
+
+    @classmethod
+    def place(cls, options: Dict[str, Any]) -> Dict[str, Any]:
+        """These options as the block of the head, or of a part of it, has them; none where it lacks one."""
+        return options if options.keys() <= signature(cls.__init__).parameters.keys() else {}
 
     def __init__(self, *, width: int, n_labels: int, output_width: Optional[int] = None):
         super().__init__()

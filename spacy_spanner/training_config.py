@@ -16,6 +16,7 @@ from .errors import Errors, UserError
 
 CONFIGS = Path(__file__).parent / "configs"
 OURS = "spacy-spanner."  # how the names of our architectures begin
+MANY_WORDS = 1_000_000  # what a corpus of unknown size is taken to have
 
 
 def names(kind: str) -> List[str]:
@@ -61,6 +62,11 @@ def component_of(system: str) -> Dict[str, Any]:
 def is_ours(component: Dict[str, Any]) -> bool:
     """Whether the model of a component block is one of this package."""
     return str(component.get("model", {}).get("@architectures", "")).startswith(OURS)
+
+
+def head_class(component: Dict[str, Any]) -> Any:
+    """The module of the head of a component block of ours."""
+    return registry.architectures.get(component["model"]["@architectures"]).module
 
 
 def factory_defaults(factory: str) -> Tuple[Dict[str, Any], Dict[str, Optional[float]]]:
@@ -124,9 +130,14 @@ def join_config(
     model, (settings, _) = component["model"], factory_defaults(component["factory"])
     options = option_names(model)
     # What an encoder says of heads, as a system of encoders, is for those that have all of these options.
-    for block in [config.pop(name, {}) for name in ("head", "pointer", "content", "words")]:
+    for block in (config.pop("head", {}), config.pop("pointer", {}), config.pop("words", {})):
         model.update(block if block.keys() <= options else {})
-    put_into(model, config.pop("systems", {}).get(system, {}))
+    content, small_corpus = config.pop("content", {}), config.pop("small_corpus", {})
+    if (words or MANY_WORDS) <= small_corpus.pop("most_words", 0):
+        content.update(small_corpus)
+    if is_ours(component):
+        put_into(model, head_class(component).place(content))
+    model.update(config.pop("systems", {}).get(system, {}))
     paper = Config({} if paper is None else paper)
     put_into(component, paper.pop("component", {}))
     put_into(config, paper)
@@ -211,8 +222,7 @@ def set_width(component: Dict[str, Any], max_width: int) -> None:
     if "suggester" in component:
         component["suggester"]["max_size"] = max_width
     elif is_ours(component):
-        head = registry.architectures.get(component["model"]["@architectures"]).module
-        put_into(component["model"], head.bound_width(max_width))
+        put_into(component["model"], head_class(component).bound_width(max_width))
 
 
 def width_limit(component: Dict[str, Any]) -> Optional[int]:

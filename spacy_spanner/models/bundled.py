@@ -26,7 +26,7 @@ from ..contract import (
 from ..errors import check
 from .builder import architecture
 from .seq_ner import build_seq_ner
-from .span_ner import build_span_ner
+from .span_ner import SpanNER, build_span_ner
 
 # A tagger knows the outermost spans alone: of one inside another it is sure that it is none, and must
 # not be able to rule it out. So its probabilities are cut to 1 - SUREST .. SUREST.
@@ -95,9 +95,10 @@ class BundledNER(SpanModule, StartsFromSample):
         )
 
     @classmethod
-    def bound_width(cls, max_width: int) -> Dict[str, Any]:
+    def place(cls, options: Dict[str, Any]) -> Dict[str, Any]:
+        placed = SpanNER.place(options)
         block = {"@architectures": "spacy-spanner.SpanNER.v1", "tok2vec": None}
-        return {"span": {**block, "max_width": max_width}}
+        return {"span": {**block, **placed}} if placed else {}
 
     @property
     def _order(self) -> Tuple[SpanModule, SpanModule]:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from spacy_spanner.models.cell_losses import multilabel_loss
+from spacy_spanner.models.cell_losses import multilabel_loss, multilabel_loss_of_starts
 from spacy_spanner.spans.pair_table import GoldCells
 
 # Row, label, first token, column, whether it is in the table. The last two stand at one place.
@@ -78,3 +78,49 @@ def test_a_table_without_gold_or_candidates_costs_nothing():
     loss = multilabel_loss(logits, gold, torch.zeros(2, 1, 4, 4, dtype=torch.bool))
     loss.backward()
     assert loss == 0 and (logits.grad == 0).all()
+
+
+def slow_of_starts(logits, candidates):
+    """For each first token and label, cell by cell; sum over labels, mean over tokens with candidates."""
+    gold = {cell[:4] for cell in GOLD if cell[4]}
+    total, n_starts = logits.new_zeros(()), 0
+    n_rows, n_labels, length, columns = logits.shape
+    for b in range(n_rows):
+        for i in range(length):
+            n_starts += bool(candidates[b, 0, i].any())
+            for c in range(n_labels):
+                zero = logits.new_zeros(())
+                negative, positive = [zero], [zero]
+                for j in range(columns):
+                    if (b, c, i, j) in gold:
+                        positive.append(-logits[b, c, i, j])
+                    elif candidates[b, 0, i, j]:
+                        negative.append(logits[b, c, i, j])
+                total = total + torch.stack(negative).logsumexp(0)
+                total = total + torch.stack(positive).logsumexp(0)
+    return total / n_starts
+
+
+@pytest.mark.parametrize("spread", [1.0, 30.0, 1000.0])
+def test_loss_of_starts_and_its_gradient_equal_the_slow_form(spread):
+    generator = torch.Generator().manual_seed(0)
+    logits = spread * torch.randn(4, 3, 5, 5, generator=generator, dtype=torch.float64)
+    candidates = torch.rand(4, 1, 5, 5, generator=generator) < 0.5
+    candidates[3] = False  # padding
+    results = []
+    for compute in (multilabel_loss_of_starts, lambda x, _, counted: slow_of_starts(x, counted)):
+        leaf = logits.detach().requires_grad_()
+        loss = compute(leaf, gold_cells(), candidates)
+        results.append((loss.detach(), *torch.autograd.grad(loss, leaf)))
+    for fast, slow_value in zip(*results):
+        torch.testing.assert_close(fast, slow_value)
+
+
+def test_loss_of_starts_does_not_depend_on_padding():
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(4, 3, 5, 5, generator=generator)
+    candidates = torch.ones(4, 1, 5, 5, dtype=torch.bool)
+    padded = torch.nn.functional.pad(logits, (0, 0, 0, 4))
+    wider = torch.nn.functional.pad(candidates, (0, 0, 0, 4))
+    loss = multilabel_loss_of_starts(logits, gold_cells(), candidates)
+    torch.testing.assert_close(multilabel_loss_of_starts(padded, gold_cells(), wider), loss)

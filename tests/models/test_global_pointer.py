@@ -134,7 +134,7 @@ def test_loss_equals_a_slow_loop(build, loss, slow):
     assert module(tokens, make_gold(GOLD)).item() == pytest.approx(expected, abs=1e-5)
 
 
-@pytest.mark.parametrize("loss", ["multilabel", "binary"])
+@pytest.mark.parametrize("loss", ["multilabel", "multilabel_start", "binary"])
 def test_band_that_holds_everything_gives_the_same_loss(loss):
     tokens, gold = make_tokens(LENGTHS, D), make_gold(GOLD)
     x = torch.nn.functional.pad(tokens.x, (0, 0, 0, 16))  # longer than the band, only by padding
@@ -163,8 +163,18 @@ def test_the_smaller_of_two_width_limits_holds(length):
     assert both.cells(length, 4) == own.cells(length) == own.cells(length, 9)
 
 
+def test_loss_of_starts_is_the_same_for_joined_sentences():
+    """With a width limit under which no span reaches from one sentence into the next."""
+    module = make(loss="multilabel_start", max_width=1, use_rope=False)
+    tokens = make_tokens([3, 3], D)
+    joined = Tokens(tokens.x.reshape(1, 6, D), torch.ones((1, 6), dtype=torch.bool), [6])
+    apart = module(tokens, make_gold([(0, 1, 2, 1), (1, 0, 1, 0), (1, 2, 3, 2)]))
+    together = module(joined, make_gold([(0, 1, 2, 1), (0, 3, 4, 0), (0, 5, 6, 2)]))
+    assert together.item() == pytest.approx(apart.item(), abs=1e-6)
+
+
 @pytest.mark.parametrize("max_width", [None, 2])
-@pytest.mark.parametrize("loss", ["multilabel", "binary"])
+@pytest.mark.parametrize("loss", ["multilabel", "multilabel_start", "binary"])
 def test_unknown_tokens_stay_out_of_the_loss(loss, max_width):
     module = make(loss=loss, max_width=max_width)
     tokens = make_tokens([4, 4], D)
