@@ -117,6 +117,9 @@ def join_config(
     for changes, wanted in [(larger, optimize == "accuracy"), (static, vectors and few_words)]:
         if wanted and changes:
             put_into(config["components"]["tok2vec"]["model"], changes)
+    small_corpus = config.pop("small_corpus", {})
+    if (words or MANY_WORDS) <= small_corpus.pop("most_words", 0):
+        put_into(config, small_corpus)
     if not fit:
         del config["training"]["before_to_disk"]
     config["paths"]["vectors"] = vectors
@@ -132,9 +135,7 @@ def join_config(
     # What an encoder says of heads, as a system of encoders, is for those that have all of these options.
     for block in (config.pop("head", {}), config.pop("pointer", {}), config.pop("words", {})):
         model.update(block if block.keys() <= options else {})
-    content, small_corpus = config.pop("content", {}), config.pop("small_corpus", {})
-    if (words or MANY_WORDS) <= small_corpus.pop("most_words", 0):
-        content.update(small_corpus)
+    content = config.pop("content", {})
     if is_ours(component):
         put_into(model, head_class(component).place(content))
     model.update(config.pop("systems", {}).get(system, {}))

@@ -74,6 +74,27 @@ def test_the_small_bilstm_reads_sentence_by_sentence(system):
     assert join_config(system, "lstm")["components"]["tok2vec"]["model"]["by_sentence"] is True
 
 
+@pytest.mark.parametrize("words, layers", [(None, 1), (10_000, 0), (20_000, 0), (20_001, 1)])
+@pytest.mark.parametrize("system", ["global_pointer", "efficient_global_pointer", "span_ner"])
+def test_spans_are_scored_by_their_content_over_the_small_bilstm(system, words, layers):
+    model = join_config(system, "lstm", words=words)["components"][system]["model"]
+    assert (model["content_width"], model["content_layers"]) == (64, layers)
+    if system != "span_ner":
+        assert model["loss"] == ("multilabel_start" if layers else "multilabel")
+    bundle = join_config("bundled_ner", "lstm", words=words, max_width=7)
+    part = bundle["components"]["bundled_ner"]["model"]["span"]
+    assert (part["content_width"], part["content_layers"], part["max_width"]) == (64, layers, 7)
+
+
+@pytest.mark.parametrize("system", names("systems"))
+@pytest.mark.parametrize("encoder", names("encoders"))
+def test_blocks_of_overlays_are_used_up(system, encoder):
+    """What overlays say of heads and of corpora is no section of a config."""
+    config = join_config(system, encoder, words=100)
+    left = {"head", "pointer", "content", "words", "systems", "small_corpus", "with_vectors"}
+    assert not left & config.keys()
+
+
 def test_auto_looks_at_nesting(tmp_path, corpus, flat_corpus):
     told, config = run(tmp_path, "auto", "--corpus", corpus)
     assert config["nlp"]["pipeline"] == ["tok2vec", RECOMMENDED] and f"{RECOMMENDED}: " in told

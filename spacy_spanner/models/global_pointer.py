@@ -20,7 +20,6 @@ from .cell_losses import binary_loss, multilabel_loss, multilabel_loss_of_starts
 from .pointer_scorers import EfficientPairScorer, PairScorer, check_pointer, hidden_layer
 from .span_content import SpanContent, content_rules
 
-
 CELL_LOSSES = {
     "multilabel": multilabel_loss,
     "multilabel_start": multilabel_loss_of_starts,

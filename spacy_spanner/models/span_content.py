@@ -27,8 +27,8 @@ DROPOUT = 0.1  # .3 and 0 were worse on small corpora (docs/accuracy.md)
 
 class SpanContent(nn.Module):
     """A GELU layer over [first; last; mean; width] of each span, and convolutions over its neighbours;
-    a linear layer over each of them, and the sum of the two. The concatenation is never built: each part is projected once for
-    each token, and the projections are added."""
+    a linear layer over each of them, and the sum of the two. The concatenation is never built: each
+    part is projected once for each token, and the projections are added."""
 
     def __init__(
         self, *, width: int, n_out: int, axis: LabelAxis, size: int, layers: int, max_width: int
