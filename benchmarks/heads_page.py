@@ -42,6 +42,10 @@ calibration error is in points, without and with thresholds and temperature fitt
 development part, as training saves them.
 """
 
+FITTED = """The same with thresholds fitted on that part on both sides: ours as training saves them, that of
+`spancat` as `spacy find-threshold` would find it. `ner` has none.
+"""
+
 SHORT = (
     "Over the same small BiLSTM encoder (GloVe on conll04, wnut17 and genia). Bold is what `config auto` "
     'takes; "ahead" are the corpora on which a system beats the better one of `ner` and `spancat`:'
@@ -58,6 +62,7 @@ def heads_section(runs: List[Record]) -> str:
         head = ["corpus, encoder", "spaCy", "F", "recommended", "F", "distance", "clear"]
         head += ["calibration error", "fitted"]
         parts += [RECOMMENDED, *table(head, rows), ""]
+        parts += [FITTED, *table(head[:7], fitted_rows(heads)), ""]
     return "\n".join(parts)
 
 
@@ -101,6 +106,17 @@ def ahead(heads: Heads, name: str) -> str:
     found = [distance(own, name) for own in heads.values()]
     known = [value for value in found if value is not None]
     return f"{sum(value > 0 for value in known)} of {len(known)}" if known else ""
+
+
+def fitted_rows(heads: Heads) -> List[List[str]]:
+    rows, name = [], default_row(recipe.RECOMMENDED)
+    for dataset, own in heads.items():
+        scores = {key: [run.get("fitted", run)["f"] for run in runs] for key, runs in own.items()}
+        peers = {key: values for key, values in scores.items() if key in BASELINES}
+        if peers and name in own:
+            cells = compared(best_of(peers), name, scores)
+            rows.append([f"{dataset}, `{CORPORA[dataset]}`", *cells])
+    return rows
 
 
 def distance(own: Own, name: str) -> Optional[float]:
