@@ -15,7 +15,6 @@ from benchmarks import accuracy, data, quickstart
 from benchmarks.calibration import calibration_error
 from benchmarks.document_page import document_lines
 from benchmarks.heads_page import CORPORA, HEADS, heads_section
-from benchmarks.peer_threshold import LOWEST, best_threshold
 from benchmarks.quickstart_page import quickstart_section, short_quickstart
 from benchmarks.readme import measured
 from benchmarks.systems import SYSTEMS, default_row
@@ -147,32 +146,6 @@ def test_fitted_thresholds_are_compared_on_both_sides():
     assert "| 78.7 ± 1.2 | `global_pointer` | 83.0 ± 1.4 | +4.3 |" in unfitted
     # Of 78, 80 and 82: what was not fitted counts as it is.
     assert "| `spancat` | 80.0 ± 2.0 | `global_pointer` | 81.0 ± 0.0 | +1.0 | no |" in fitted
-
-
-@pytest.mark.parametrize(
-    "scores, correct, n_gold, expected",
-    [
-        ([0.9, 0.6, 0.4, 0.1], [1, 1, 0, 0], 2, 0.5),  # between the last right and the first wrong
-        ([0.9, 0.5, 0.5, 0.1], [1, 0, 1, 0], 2, 0.3),  # equal scores are taken together
-        ([0.9, 0.8], [1, 1], 4, 0.41),  # all
-        ([0.9, 0.8], [0, 0], 4, LOWEST),
-        ([], [], 4, LOWEST),
-    ],
-)
-def test_threshold_of_the_best_f(scores, correct, n_gold, expected):
-    found = best_threshold(numpy.array(scores), numpy.array(correct, dtype=bool), n_gold)
-    assert found == pytest.approx(expected)
-
-
-def test_the_threshold_of_spancat_is_fitted(tmp_path):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("spancat")
-    examples = make_examples(nlp)
-    train(nlp, examples, steps=5)
-    docs = [eg.reference for eg in examples]
-    before = accuracy.score_pairs(docs, accuracy.predict(nlp, docs))["f"]
-    assert accuracy.fitted_scores(nlp, docs)["fitted"]["f"] > before
-    assert nlp.get_pipe("spancat").cfg["threshold"] < 0.5
 
 
 def test_nothing_is_shown_for_what_was_not_measured():

@@ -1,0 +1,36 @@
+"""The threshold that the benchmark fits for spaCy's span categorizer."""
+
+import numpy
+import pytest
+import spacy
+
+from benchmarks import accuracy
+from benchmarks.peer_threshold import LOWEST, best_threshold
+
+from .systems import make_examples, train
+
+
+@pytest.mark.parametrize(
+    "scores, correct, n_gold, expected",
+    [
+        ([0.9, 0.6, 0.4, 0.1], [1, 1, 0, 0], 2, 0.5),  # between the last right and the first wrong
+        ([0.9, 0.5, 0.5, 0.1], [1, 0, 1, 0], 2, 0.3),  # equal scores are taken together
+        ([0.9, 0.8], [1, 1], 4, 0.41),  # all
+        ([0.9, 0.8], [0, 0], 4, LOWEST),
+        ([], [], 4, LOWEST),
+    ],
+)
+def test_threshold_of_the_best_f(scores, correct, n_gold, expected):
+    found = best_threshold(numpy.array(scores), numpy.array(correct, dtype=bool), n_gold)
+    assert found == pytest.approx(expected)
+
+
+def test_the_threshold_of_spancat_is_fitted():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("spancat")
+    examples = make_examples(nlp)
+    train(nlp, examples, steps=5)
+    docs = [eg.reference for eg in examples]
+    before = accuracy.score_pairs(docs, accuracy.predict(nlp, docs))["f"]
+    assert accuracy.fitted_scores(nlp, docs)["fitted"]["f"] > before
+    assert nlp.get_pipe("spancat").cfg["threshold"] < 0.5
