@@ -98,7 +98,9 @@ def output_layer(size: int, n_out: int, axis: LabelAxis) -> nn.Linear:
 def content_rules(options: Mapping[str, Any]) -> List[Tuple[str, bool, str]]:
     """What the options of a head with such scores must be."""
     size, layers = options["content_width"], options["content_layers"]
+    widest = options.get("content_max_width", 1)  # a head may have another bound
     return [
         ("content_width", size is None or size > 0, "it must be positive, or null"),
         ("content_layers", layers >= 0, "it must not be negative"),
+        ("content_max_width", widest > 0, "it must be positive"),
     ]

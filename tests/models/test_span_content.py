@@ -197,6 +197,11 @@ def test_values_that_cannot_work_are_refused(name, option):
         make_head(name, **{option: -1})
 
 
+def test_a_bound_that_holds_no_span_is_refused():
+    with pytest.raises(ValueError, match="content_max_width"):
+        make_head("global_pointer", content_max_width=0)
+
+
 def test_unknown_tokens_teach_nothing_of_spans_over_them():
     """A span sees its neighbours, so what it learns may reach an unknown token; a span over one counts
     neither as found nor as missed."""
