@@ -31,7 +31,7 @@ from spacy_spanner.relations import doc_relations
 from .calibration import calibration_error
 from .data import DATASETS, TRANSFORMERS, corpus, read_docs, width_of
 from .documents import FORMS, documents, running_text, to_predict
-from .peer_threshold import fit_threshold
+from .peer_threshold import fitted_threshold
 from .systems import SYSTEMS, make_config
 
 # Encoders that read static vectors.
@@ -231,9 +231,10 @@ def fitted_scores(nlp: Any, docs: List[Doc]) -> Dict[str, Any]:
     """The same with thresholds and temperature as training saves them, fitted on the development part;
     of spaCy's, the threshold of `spancat` alone, as `ner` has none."""
     fitted = make_fit_thresholds()(nlp)
-    if fitted is nlp and not fit_threshold(nlp, docs):
-        return {}
-    predicted = predict(fitted, docs)
+    with fitted_threshold(nlp, docs) as is_spancat:
+        if fitted is nlp and not is_spancat:
+            return {}
+        predicted = predict(fitted, docs)
     error = calibration_error(docs, predicted)
     return {"fitted": {**score_pairs(docs, predicted), "calibration_error": error}}
 

@@ -31,8 +31,8 @@ def multilabel_loss(
 
 def multilabel_loss_of_starts(logits: Tensor, gold: GoldCells, candidates: Tensor) -> Tensor:
     """The same for each first token and label, summed over labels, mean over the tokens that begin a
-    candidate. In a long row, the loss of the row is that of its few worst cells; this one is the same
-    however sentences are joined to rows.
+    candidate. In a long row, the loss of the row is mostly that of its few worst cells; this one
+    depends on how sentences are joined only by the spans that reach from one into the next.
 
     candidates: (B, 1, L, X)
     """
