@@ -26,11 +26,13 @@ from spacy_spanner.analysis.attributes import training_facts
 from spacy_spanner.analysis.report import make_report
 from spacy_spanner.analysis.systems import load_systems
 from spacy_spanner.callbacks import make_fit_thresholds
+from spacy_spanner.corpus.stats import Stats
 from spacy_spanner.relations import doc_relations
 
 from .calibration import calibration_error
-from .data import DATASETS, TRANSFORMERS, corpus, read_docs, width_of
+from .data import DATASETS, TRANSFORMERS, corpus, read_docs, stats_of
 from .documents import FORMS, documents, running_text, to_predict
+from .fast_heads import mark_heads
 from .peer_threshold import fitted_threshold
 from .systems import SYSTEMS, make_config
 
@@ -75,15 +77,16 @@ def execute(
     dataset = DATASETS[run.dataset]
     paths = {part: corpus(run.dataset, part, data) for part in ("train", "dev")}
     train_docs = read_docs(paths["train"], dataset.lang)
-    width = width_of(train_docs)
+    stats = stats_of(train_docs)
     budget = dataset.budgets[run.encoder]
     n_words = sum(map(len, train_docs[: budget.train_limit or None]))
-    config = training_config(run, paths, width, n_words, transformer=transformer)
+    config = training_config(run, paths, stats, n_words, transformer=transformer)
     config["paths"]["vectors"] = str(vectors) if vectors and run.encoder in STATIC else None
     config["training"]["logger"] = {"@loggers": "spacy.ConsoleLogger.v3", "console_output": False}
     clock = Clock(minutes)
     with TemporaryDirectory() as folder:
         nlp = init_nlp(load_config_from_str(config.to_str()))
+        mark_heads(nlp)
         clock.watch(nlp)
         try:
             with open(os.devnull, "w") as nowhere:
@@ -117,13 +120,13 @@ def execute(
         "train_words_per_second": round(clock.words_per_second()),
         "peak_mb": peak,
         "size_mb": round(size / 1e6, 1),
-        "max_width": width,
+        "max_width": stats.width_for(99),
         "batch_words": config["training"]["batcher"]["size"],
     }
 
 
 def training_config(
-    run: Run, paths: Dict[str, Path], width: int, words: int, *, transformer: Optional[str]
+    run: Run, paths: Dict[str, Path], stats: Stats, words: int, *, transformer: Optional[str]
 ) -> Config:
     """The config of a run within the budget of its corpus."""
     dataset = DATASETS[run.dataset]
@@ -132,7 +135,8 @@ def training_config(
         run.encoder,
         lang=dataset.lang,
         nested=dataset.nested,
-        max_width=width,
+        max_width=stats.width_for(99),
+        levels=stats.levels_for(99),
         transformer=transformer,
         words=words,
     )

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Dict, List
 
-import numpy
 import spacy
 from spacy.tokens import Doc, DocBin
 
 from spacy_spanner.corpus.convert import convert
+from spacy_spanner.corpus.stats import Settings, Stats, count_doc
 
 CACHE = Path("corpus") / "bench"
 TRANSFORMERS = ("transformer", "huggingface")  # by spacy-transformers, and by our encoder
@@ -102,7 +102,14 @@ def read_docs(path: Path, lang: str) -> List[Doc]:
     return list(DocBin().from_disk(path).get_docs(spacy.blank(lang).vocab))
 
 
-def width_of(docs: List[Doc], *, share: float = 0.99) -> int:
-    """The smallest width that holds this share of the gold spans."""
-    widths = numpy.array([span.end - span.start for doc in docs for span in doc.spans["sc"]])
-    return int(numpy.quantile(widths, share, method="inverted_cdf"))
+def width_of(docs: List[Doc]) -> int:
+    """The smallest width that holds 99 % of the gold spans."""
+    return stats_of(docs).width_for(99)
+
+
+def stats_of(docs: List[Doc]) -> Stats:
+    """What `spacy spanner config --corpus` counts of these documents."""
+    stats = Stats()
+    for doc in docs:
+        count_doc(doc, Settings(), stats)
+    return stats

@@ -30,7 +30,7 @@ from spacy_spanner.distributed.records import cut_files
 from spacy_spanner.distributed.worker import Worker, WorkerSettings, entity_rows, ents_keys
 
 from .accuracy import Run, score_pairs, training_config
-from .data import DATASETS, corpus, read_docs, width_of
+from .data import DATASETS, corpus, read_docs, stats_of
 from .documents import to_predict
 from .systems import LEARN_RATES, make_config
 
@@ -94,10 +94,10 @@ def trained(dataset: str, encoder: str, data: Path, transformer: Optional[str]) 
     remember_codecs()
     paths = {part: corpus(dataset, part, data) for part in ("train", "dev")}
     train_docs = read_docs(paths["train"], "en")
-    width, n_words = width_of(train_docs), sum(map(len, train_docs))
+    stats = stats_of(train_docs)
     steps = DATASETS[dataset].budgets[encoder].steps
     run = Run(dataset, encoder, "global_pointer", LEARN_RATES[encoder][0], 0, steps)
-    config = training_config(run, paths, width, n_words, transformer=transformer)
+    config = training_config(run, paths, stats, stats.tokens, transformer=transformer)
     folder.mkdir(parents=True, exist_ok=True)
     train(init_nlp(load_config_from_str(config.to_str())), folder)
     return folder / "model-best"

@@ -20,6 +20,7 @@ from spacy_spanner.training_config import (
 )
 
 from .data import SMALL
+from .fast_heads import ADAM
 from .fast_heads import NAME as FAST_HEADS
 
 
@@ -34,6 +35,7 @@ class System:
     encoders: tuple = ("hash", "vectors", "transformer", "huggingface", *SMALL)
     more_steps: int = 1  # times the steps of the other systems, for another task than theirs
     width: Optional[int] = None  # widest span, instead of a width that suits the corpus
+    head_scale: float = 1.0  # of spaCy's: factor on the learning rate of the head
 
 
 TUNED = ("tuned",)  # the paper's own word representation
@@ -46,12 +48,16 @@ NO_CONTEXT = {"sentence_level": "off", "document_level": "off"}
 SYSTEMS: Dict[str, System] = {
     "ner": System("ner"),
     "spancat": System("spancat"),
+    # With the factor that the encoder's config gives our heads.
+    "ner_fast": System("ner", encoders=SMALL, head_scale=2.0),
+    "spancat_fast": System("spancat", encoders=SMALL, head_scale=2.0),
     "global_pointer": System("global_pointer"),
     "efficient_global_pointer": System("efficient_global_pointer"),
     "locate_and_label": System("locate_and_label"),
     "seq_ner": System("seq_ner"),
     "seq_ner_bio": System("seq_ner", {"scheme": "BIO"}, encoders=("vectors",)),
-    "seq_ner_crf": System("seq_ner", {"tagging": "crf"}),
+    # As papers of nested entities have it for a baseline, which knows the outermost ones.
+    "seq_ner_crf": System("seq_ner", {"tagging": "crf", "levels": 1}),
     "span_ner": System("span_ner"),
     "biaffine_ner": System("biaffine_ner"),
     "hscrf": System("hscrf"),
@@ -155,12 +161,13 @@ def make_config(
     component = config["components"][chosen.overlay]
     put_into(component["model"], chosen.model)
     component.update(chosen.settings)
-    head = read_overlay("encoders", encoder).get("head")
-    if head and not is_ours(block):
+    head = read_overlay("encoders", encoder).get("head", {})
+    scale = head.get("learn_rate_scale", chosen.head_scale)
+    if scale != 1 and not is_ours(block):
         optimizer = config["training"]["optimizer"]
-        defaults = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "use_averages": False}
-        optimizer.update(defaults, head_scale=head["learn_rate_scale"])
-        optimizer["@optimizers"] = FAST_HEADS
+        for name, value in ADAM.items():
+            optimizer.setdefault(name, value)
+        optimizer.update({"@optimizers": FAST_HEADS, "head_scale": scale})
     return config
 
 

@@ -14,7 +14,7 @@ from spacy.util import load_config_from_str, registry, resolve_dot_names
 from spacy_spanner import use_fastest_ops
 
 from .accuracy import Run, training_config
-from .data import DATASETS, corpus, read_docs, width_of
+from .data import DATASETS, corpus, read_docs, stats_of
 from .production import resident_mb
 from .tables import Record, table
 
@@ -34,7 +34,7 @@ def measure(system: str, *, dataset: str, encoder: str, epochs: int, data: Path)
     docs = read_docs(paths["train"], DATASETS[dataset].lang)
     run = Run(dataset, encoder, system, learn_rate=0.002, seed=0, steps=1000)
     words = sum(map(len, docs))
-    config = training_config(run, paths, width_of(docs), words, transformer=None)
+    config = training_config(run, paths, stats_of(docs), words, transformer=None)
     nlp = init_nlp(load_config_from_str(config.to_str()))
     filled = nlp.config.interpolate()
     settings = registry.resolve(filled["training"], schema=ConfigSchemaTraining)

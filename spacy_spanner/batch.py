@@ -70,7 +70,7 @@ class RowGold:
     """Annotation in the coordinates of the rows."""
 
     spans: numpy.ndarray  # (N, 4) int64: row, start, end (exclusive), label; sorted by row
-    outer: numpy.ndarray  # (N,) bool: outermost spans, no two of which share a token
+    level: numpy.ndarray  # (N,) int64 of `nesting_levels`: no two spans of a level share a token
     # Per row (length,) bool; None where all is annotated
     known: Optional[List[numpy.ndarray]] = None
     # (M, 6) int64: row, head start, head end, tail start, tail end, label; only for relations

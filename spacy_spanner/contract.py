@@ -144,8 +144,9 @@ class Tokens:
 class Gold:
     """The annotation of a padded batch."""
 
-    spans: Tensor  # (N, 4) int64: row, start, end (exclusive), label; outermost spans first, no duplicates
-    n_outer: int  # how many of them are outermost: no two of those share a token
+    spans: Tensor  # (N, 4) int64: row, start, end (exclusive), label; level by level, no duplicates
+    # How many of them are outermost, outermost of the rest and so on: no two of a level share a token
+    per_level: Tuple[int, ...]
     known: Optional[Tensor] = None  # (B, L) bool: annotated tokens; None where all are
     # (M, 6) int64: row, head start, head end, tail start, tail end, label; only for relations
     relations: Optional[Tensor] = None
@@ -156,8 +157,13 @@ class Gold:
 
     @property
     def flat(self) -> Tensor:
-        """The outermost spans, from which heads without nesting learn.  (n_outer, 4)"""
-        return self.spans[: self.n_outer]
+        """The outermost spans, from which heads without nesting learn.  (n, 4)"""
+        return self.at_level(0)
+
+    def at_level(self, level: int) -> Tensor:
+        """The spans of a level, from 0 for the outermost.  (n, 4)"""
+        first = sum(self.per_level[:level])
+        return self.spans[first : first + sum(self.per_level[level : level + 1])]
 
 
 @dataclass
@@ -174,7 +180,9 @@ class Decoded:
 class Facts:
     """Properties of a head that its component depends on."""
 
-    flat: bool = False  # learns and finds no nested spans
+    levels: Optional[int] = (
+        None  # of nesting that it learns and finds, 1: no nested spans; None: no bound
+    )
     max_width: Optional[int] = None  # widest span it can find; None: no bound
     needs_sentences: bool = False  # reads where sentences begin
     learns_boundaries: bool = False  # learns where they begin

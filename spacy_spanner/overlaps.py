@@ -90,4 +90,15 @@ def outermost(starts: numpy.ndarray, ends: numpy.ndarray) -> numpy.ndarray:
     return choose(starts, ends, numpy.zeros(len(starts)), outermost_set)
 
 
+def nesting_levels(starts: numpy.ndarray, ends: numpy.ndarray) -> numpy.ndarray:
+    """0 for the outermost spans, 1 for the outermost of the rest, and so on: no two spans of a level
+    share a token.  (N,) int64"""
+    levels = numpy.zeros(len(starts), dtype="int64")
+    rest = numpy.arange(len(starts))
+    while len(rest):
+        rest = rest[~outermost(starts[rest], ends[rest])]
+        levels[rest] += 1
+    return levels
+
+
 RULES = {"best": best_set, "greedy": greedy_set, "outermost": outermost_set}

@@ -67,17 +67,18 @@ def gather_gold(gold: RowGold, batch: SpanBatch, rows: numpy.ndarray, device: to
     """The annotation of the rows with these numbers, renumbered from 0."""
     n_rows = len(batch.rows)
     number = renumber(gold.spans, rows, n_rows)  # (N,)
-    table = numpy.column_stack([number, gold.spans[:, 1:]])
-    outer = table[(number >= 0) & gold.outer]
-    inner = table[(number >= 0) & ~gold.outer]
+    here = (number >= 0).nonzero()[0]
+    here = here[numpy.argsort(gold.level[here], kind="stable")]
+    table = numpy.column_stack([number, gold.spans[:, 1:]])[here]
+    per_level = tuple(numpy.bincount(gold.level[here]).tolist())
     known = padded_masks(gold.known, rows, device)
-    spans = torch.from_numpy(numpy.concatenate([outer, inner])).to(device)
+    spans = torch.from_numpy(table).to(device)
     if gold.relations is None or gold.ends is None:
-        return Gold(spans, len(outer), known)
+        return Gold(spans, per_level, known)
     links, ends = (take_rows(table, rows, n_rows) for table in (gold.relations, gold.ends))
     relations = torch.from_numpy(links).to(device)
     linked = known if gold.linked is None else padded_masks(gold.linked, rows, device)
-    return Gold(spans, len(outer), known, relations, numpy.unique(ends, axis=0), linked)
+    return Gold(spans, per_level, known, relations, numpy.unique(ends, axis=0), linked)
 
 
 def padded_masks(

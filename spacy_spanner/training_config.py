@@ -85,6 +85,7 @@ def join_config(
     output: Optional[str] = None,
     spans_key: str = "sc",
     max_width: Optional[int] = None,
+    levels: int = 1,
     transformer: Optional[str] = None,
     mixed_precision: bool = False,
     optimize: str = "efficiency",
@@ -100,6 +101,7 @@ def join_config(
         variant with word vectors tuned in training and no context.
     output: "spans", "ents" or "both"; the default of the system without it.
     max_width: Widest span, where the system has such a limit.
+    levels: Of nested entities, for taggers, where the output has such.
     transformer: Name or folder of the pretrained model.
     mixed_precision: Half precision inside the transformer (GPU only); bf16 with "huggingface".
     optimize: "accuracy" takes the larger form of an encoder that has one (lstm), which is slower.
@@ -138,7 +140,9 @@ def join_config(
     content = config.pop("content", {})
     if is_ours(component):
         put_into(model, head_class(component).place(content))
-    model.update(config.pop("systems", {}).get(system, {}))
+        if levels > 1 and output in ("spans", "both"):
+            put_into(model, head_class(component).place({"levels": levels}))
+    put_into(model, config.pop("systems", {}).get(system, {}))
     paper = Config({} if paper is None else paper)
     put_into(component, paper.pop("component", {}))
     put_into(config, paper)

@@ -42,7 +42,7 @@ def with_sentences(tokens: Tokens, starts: List[Tuple[int, int]]) -> Tokens:
 
 def make_gold(spans: List[Span], *, n_outer: Optional[int] = None, known=None) -> Gold:
     table = torch.tensor(spans, dtype=torch.int64).reshape(-1, 4)
-    return Gold(table, len(spans) if n_outer is None else n_outer, known)
+    return Gold(table, (len(spans) if n_outer is None else n_outer,), known)
 
 
 def table(decoded) -> List[tuple]:
@@ -57,7 +57,7 @@ def loss_on_meta(module: SpanModule, tokens: Tokens, gold: Gold) -> torch.Tensor
     known = None if gold.known is None else gold.known.to(meta)
     x = tokens.x.to(meta).requires_grad_(True)
     on_meta = Tokens(x, tokens.mask.to(meta), tokens.lengths)
-    loss = module.to(meta).train()(on_meta, Gold(gold.spans.to(meta), gold.n_outer, known))
+    loss = module.to(meta).train()(on_meta, Gold(gold.spans.to(meta), gold.per_level, known))
     loss.backward()
     return loss
 

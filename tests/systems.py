@@ -27,7 +27,7 @@ SYSTEMS: Dict[str, Dict[str, Any]] = {
     "global_pointer": {"head_size": 16, "content_width": 16},
     "efficient_global_pointer": {"head_size": 16},
     "locate_and_label": {"seed_lengths": [1, 2, 3, 4], "dropout": 0.0},
-    "seq_ner": {"tagging": "crf", "dropout": 0.0},
+    "seq_ner": {"tagging": "crf", "levels": 2, "dropout": 0.0},
     "span_ner": {"max_width": 5, "dropout": 0.0, "content_width": 16},
     "bundled_ner": {},
     "modularized_interaction": {"hidden": 16, "dropout": 0.0},

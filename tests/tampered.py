@@ -260,7 +260,7 @@ LAYERS: List[Tuple[str, Change]] = [
     ("param lacks", param(lambda array: None)),
     ("param of objects", param(lambda array: array.astype("S4"))),
     *[(f"max_width={v!r}", attr("max_width", v)) for v in (0, "x", 2.5)],
-    ("flat=3", attr("needs_sentences", 3)),
+    ("needs_sentences=3", attr("needs_sentences", 3)),
     *[(f"window_size={v!r}", attr("window_size", v)) for v in (HUGE, -1, "x")],
 ]
 
@@ -277,5 +277,6 @@ def cases() -> List[Tuple[str, str, Change]]:
     found += [(told, name, change) for name in heads for told, change in TENSORS]
     found += [(told, name, change) for name in ("span_ner", RELATIONS) for told, change in FILES]
     found += [(told, name, change) for name in ("seq_ner", RELATIONS) for told, change in LAYERS]
+    found += [(f"levels={v!r}", "seq_ner", attr("levels", v)) for v in (0, "x", 2.5)]
     found += [(f"n_chars={v!r}", "characters", attr("n_chars", v)) for v in (HUGE, "x", 400)]
     return found

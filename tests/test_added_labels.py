@@ -138,11 +138,11 @@ def test_new_label_is_learned_beside_the_old_ones(nlp, tmp_path):
     for _ in range(60):
         more.update(examples, sgd=optimizer)
     for example in examples:
-        if pipe.model.attrs["flat"] and "University" in example.text:
+        if pipe.model.attrs["levels"] == 1 and "University" in example.text:
             continue  # it cannot learn the place inside
         wanted = {(s.start, s.end, s.label_) for s in example.reference.spans["sc"]}
         got = {span[:3] for span in found(more(example.text))}
-        assert got == wanted or (pipe.model.attrs["flat"] and got <= wanted and len(got) > 1)
+        assert got == wanted or (pipe.model.attrs["levels"] == 1 and got <= wanted and len(got) > 1)
     more.to_disk(tmp_path)
     loaded = spacy.load(tmp_path)
     assert loaded.get_pipe(name).labels == pipe.labels

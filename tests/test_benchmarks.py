@@ -15,6 +15,7 @@ from thinc.api import Adam
 from benchmarks.accuracy import plan, score
 from benchmarks.comparison import comparison_section
 from benchmarks.data import DATASETS, width_of
+from benchmarks.fast_heads import heads
 from benchmarks.memory import measure as measure_memory
 from benchmarks.plots import pareto_front
 from benchmarks.readme import BEGIN, END, with_figures
@@ -101,6 +102,7 @@ def test_heads_of_spacy_learn_as_fast_as_ours_over_a_transformer():
         config["training"]["optimizer"]["learn_rate"] = 0.001
         optimizer = registry.resolve({"it": config["training"]["optimizer"]})["it"]
         plain = Adam(0.001, grad_clip=1.0, L2=0.01, L2_is_weight_decay=True, use_averages=False)
+        heads.add((1, "W"))
         for name in ("W", "layer.0.weight"):
             weights = numpy.ones(3, dtype="f"), numpy.ones(3, dtype="f")
             gradient = numpy.full(3, 0.1, dtype="f")

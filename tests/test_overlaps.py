@@ -7,7 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_spanner.batch import SpanPrediction
-from spacy_spanner.overlaps import best_set, choose, greedy_set, outermost, outermost_set
+from spacy_spanner.overlaps import (
+    best_set,
+    choose,
+    greedy_set,
+    nesting_levels,
+    outermost,
+    outermost_set,
+)
 from spacy_spanner.pipeline.outputs import flat_choice, flatten_prediction, log_odds
 
 span = st.tuples(st.integers(0, 9), st.integers(1, 5), st.floats(0.05, 4.0))
@@ -61,6 +68,17 @@ def test_outermost_keeps_no_span_inside_another(table):
     for i in numpy.flatnonzero(~keep):  # whatever was dropped met a kept one at least as long
         met = (starts[keep] < ends[i]) & (ends[keep] > starts[i])
         assert (ends[keep] - starts[keep])[met].max() >= ends[i] - starts[i]
+
+
+@given(tables)
+@settings(max_examples=100)
+def test_levels_are_the_outermost_of_what_is_left(table):
+    starts, ends, _ = arrays(table)
+    levels = nesting_levels(starts, ends)
+    for level in range(len(starts)):
+        left = numpy.flatnonzero(levels >= level)
+        own = left[levels[left] == level]
+        assert numpy.array_equal(own, left[outermost(starts[left], ends[left])])
 
 
 def test_ties_take_fewer_spans_then_the_first():

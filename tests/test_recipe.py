@@ -86,6 +86,12 @@ def test_spans_are_scored_by_their_content_over_the_small_bilstm(system, words, 
     assert (part["content_width"], part["content_layers"], part["max_width"]) == (64, layers, 7)
 
 
+@pytest.mark.parametrize("encoder, decode_from", [("lstm", "both"), ("hash", None)])
+def test_both_heads_of_a_bundle_answer_over_the_small_bilstm(encoder, decode_from):
+    model = join_config("bundled_ner", encoder)["components"]["bundled_ner"]["model"]
+    assert model.get("decode_from") == decode_from  # none: that of the paper
+
+
 @pytest.mark.parametrize("system", names("systems"))
 @pytest.mark.parametrize("encoder", names("encoders"))
 def test_blocks_of_overlays_are_used_up(system, encoder):
@@ -106,6 +112,18 @@ def test_auto_looks_at_nesting(tmp_path, corpus, flat_corpus):
     assert config["components"][RECOMMENDED]["overlaps"] == "best"
     assert config["initialize"]["vectors"] == "somewhere"
     assert config["components"]["tok2vec"]["model"]["@architectures"].endswith("LSTMEncoder.v1")
+
+
+@pytest.mark.parametrize("system", ["seq_ner", "bundled_ner", "hscrf", "global_pointer"])
+@pytest.mark.parametrize("output, levels", [("both", 2), ("spans", 2), ("ents", 1), (None, 1)])
+def test_taggers_have_the_levels_of_the_corpus(tmp_path, corpus, system, output, levels):
+    """Where their output can hold nested entities."""
+    wanted = [] if output is None else ["--output", output]
+    model = run(tmp_path, system, "--corpus", corpus, *wanted)[1]["components"][system]["model"]
+    tagger = model["seq"] if system == "bundled_ner" else model
+    assert tagger.get("levels") == (levels if system in ("seq_ner", "bundled_ner") else None)
+    if system == "bundled_ner":
+        assert tagger["scheme"] == "BIOES"
 
 
 def test_flat_spans_of_a_group_give_the_most_probable_entities(tmp_path):

@@ -139,6 +139,7 @@ def config_cli(
         output=output,
         spans_key=spans_key,
         max_width=max_width,
+        levels=1 if stats is None else stats.levels_for(99),
         transformer=transformer,
         mixed_precision=mixed_precision,
         optimize=optimize,

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Set
 
+import numpy
 import spacy
 from spacy.lang.lex_attrs import is_punct
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from ..errors import Errors
+from ..overlaps import nesting_levels
 from ..pipeline.rows import doc_rows
 from ..relations import get_relations
 from .docs import DOC_ID, edges, gold_spans, read_docs
@@ -64,6 +66,7 @@ class Stats:
     max_depth: int = 0
     labels: Counter[str] = field(default_factory=Counter)
     depths: Counter[int] = field(default_factory=Counter)
+    levels: Counter[int] = field(default_factory=Counter)
     lengths: Counter[int] = field(default_factory=Counter)
     doc_lengths: Counter[int] = field(default_factory=Counter)
     keys: Set[str] = field(default_factory=set)
@@ -73,12 +76,11 @@ class Stats:
 
     def width_for(self, share: float) -> int:
         """The smallest width that holds this share (0-100) of the spans."""
-        reached = 0
-        for length in sorted(self.lengths):
-            reached += self.lengths[length]
-            if reached * 100 >= share * self.spans:
-                return length
-        return 0
+        return smallest_for(self.lengths, share)
+
+    def levels_for(self, share: float) -> int:
+        """The fewest levels of nesting that hold this share (0-100) of the spans."""
+        return smallest_for(self.levels, share) + 1
 
     def as_dict(self) -> Dict[str, Any]:
         """Everything but the texts, in types JSON has."""
@@ -86,7 +88,7 @@ class Stats:
         values = {k: v for k, v in vars(self).items() if k not in skipped}
         values["labels"] = dict(self.labels.most_common())
         values["keys"] = sorted(self.keys)
-        for name in ("depths", "lengths", "doc_lengths"):
+        for name in ("depths", "levels", "lengths", "doc_lengths"):
             values[name] = {str(k): v for k, v in sorted(values[name].items())}
         values["widths"] = {str(share): self.width_for(share) for share in SHARES}
         return values
@@ -114,6 +116,16 @@ def corpus_stats(path: Path, settings: Settings) -> Stats:
             )
         )
     return stats
+
+
+def smallest_for(counts: Counter[int], share: float) -> int:
+    """The smallest number up to which this share (0-100) of what is counted lies; 0 of nothing."""
+    reached = 0
+    for number in sorted(counts):
+        reached += counts[number]
+        if reached * 100 >= share * counts.total():
+            return number
+    return 0
 
 
 def text_lengths(path: Path) -> Counter[int]:
@@ -167,6 +179,8 @@ def count_spans(doc: Doc, spans: List[RawSpan], stats: Stats) -> None:
     stats.nested += sum(lie.nested)
     stats.crossing += sum(lie.crossing)
     stats.depths.update(lie.depth)
+    starts, ends = numpy.array(offsets, dtype="int64").reshape(-1, 2).T
+    stats.levels.update(nesting_levels(starts, ends).tolist())
     stats.max_depth = max(stats.max_depth, *lie.depth, 0)
     stats.lengths.update(end - start for start, end in offsets)
     stats.labels.update(label for _, _, label in unique)

@@ -91,10 +91,14 @@ class TagLayer(nn.Module):
                 tags[broken] = self.rules.viterbi(logits[broken], mask[broken])[0]
         return tags
 
+    def best_spans(self, logits: Tensor, mask: Tensor) -> Tensor:
+        """The entities of the most probable tags.  (N, 4)"""
+        return self.scheme.tags_to_spans(self.best_tags(logits, mask), mask)
+
     def decode(self, logits: Tensor, mask: Tensor, thresholds: Tensor) -> Decoded:
         """The entities of the best tags with their exact probabilities, where those are over the
         threshold of the label (C,)."""
-        spans = self.scheme.tags_to_spans(self.best_tags(logits, mask), mask)
+        spans = self.best_spans(logits, mask)
         if not len(spans):  # where there are no labels, there is nothing to look at
             return Decoded(spans, logits.new_zeros(0))
         scores = self.span_scores(logits, mask, spans)

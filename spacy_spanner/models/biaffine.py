@@ -73,7 +73,9 @@ class BiaffineNER(SpanModule):
         positive = {name: options[name] for name in ("hidden_width", "max_width")}
         rules = [(o, v is None or v > 0, "it must be positive") for o, v in positive.items()]
         check(cls.__name__, options, rules)
-        return Facts(flat=not options["nested"], max_width=options["max_width"], threshold=0.0)
+        return Facts(
+            levels=None if options["nested"] else 1, max_width=options["max_width"], threshold=0.0
+        )
 
     def table_of(self, length: int, max_width: Optional[int]) -> PairTable:
         """The form of the table of rows of this length."""

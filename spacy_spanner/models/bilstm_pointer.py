@@ -53,7 +53,7 @@ class BiLSTMPointer(SpanModule):
     @classmethod
     def facts(cls, options: Mapping[str, Any]) -> Facts:
         check(cls.__name__, options, [("hidden", options["hidden"] > 0, "it must be positive")])
-        return Facts(flat=True, threshold=0.0)
+        return Facts(levels=1, threshold=0.0)
 
     def encode(self, tokens: Tokens) -> Tokens:
         states = self.encoder(self.dropout(tokens.x), tokens.lengths)

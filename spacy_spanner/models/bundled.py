@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, Callable, Dict, Literal, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, Literal, Mapping, Optional, Tuple, Type
 
 import torch
 from thinc.api import Model
@@ -25,11 +25,11 @@ from ..contract import (
 )
 from ..errors import check
 from .builder import architecture
-from .seq_ner import build_seq_ner
+from .seq_ner import SeqNER, build_seq_ner
 from .span_ner import SpanNER, build_span_ner
 
-# A tagger knows the outermost spans alone: of one inside another it is sure that it is none, and must
-# not be able to rule it out. So its probabilities are cut to 1 - SUREST .. SUREST.
+# A tagger of one level knows the outermost spans alone: of one inside another it is sure that it is none,
+# and must not be able to rule it out. So its probabilities are cut to 1 - SUREST .. SUREST.
 SUREST = 0.99
 MOST_ODDS = math.log(SUREST / (1 - SUREST))
 CANNOT_JOIN = (
@@ -96,9 +96,13 @@ class BundledNER(SpanModule, StartsFromSample):
 
     @classmethod
     def place(cls, options: Dict[str, Any]) -> Dict[str, Any]:
-        placed = SpanNER.place(options)
-        block = {"@architectures": "spacy-spanner.SpanNER.v1", "tok2vec": None}
-        return {"span": {**block, **placed}} if placed else {}
+        heads: Dict[str, Type[SpanModule]] = {"span": SpanNER, "seq": SeqNER}
+        for name, head in heads.items():
+            placed = head.place(options)
+            if placed:
+                block = {"@architectures": f"spacy-spanner.{head.__name__}.v1", "tok2vec": None}
+                return {name: {**block, **placed}}
+        return {}
 
     @property
     def _order(self) -> Tuple[SpanModule, SpanModule]:

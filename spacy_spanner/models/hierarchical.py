@@ -117,7 +117,7 @@ class HierarchicalNER(SpanModule, StartsFromSample):
         rules.append(("kernel", kernel > 0 and kernel % 2 == 1, "it must be odd, to have a middle"))
         rules.append(("mix", 0 <= options["mix"] <= 1, "it must lie between 0 and 1"))
         check("HierarchicalNER", options, rules)
-        return Facts(flat=True, needs_sentences=options["sentence_level"] != "off", threshold=0.0)
+        return Facts(levels=1, needs_sentences=options["sentence_level"] != "off", threshold=0.0)
 
     def prepare(self, tokens: Tokens, gold: Gold) -> None:
         """Start each label embedding from the mean word vector of its entities."""

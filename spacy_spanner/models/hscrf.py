@@ -49,7 +49,7 @@ class HSCRF(SpanModule):
     def facts(cls, options: Mapping[str, Any]) -> Facts:
         rules = [("max_width", options["max_width"] > 0, "it must be positive")]
         check(cls.__name__, options, rules)
-        return Facts(flat=True, max_width=options["max_width"], threshold=0.0)
+        return Facts(levels=1, max_width=options["max_width"], threshold=0.0)
 
     def scores(self, tokens: Tokens) -> Tensor:
         """Scores of all segments, in wide numbers.  (B, L, W, K)

@@ -128,7 +128,7 @@ class ModularizedInteraction(SpanModule, StartsFromSample):
 
     @classmethod
     def facts(cls, options: Mapping[str, Any]) -> Facts:
-        return Facts(flat=True, threshold=0.0)
+        return Facts(levels=1, threshold=0.0)
 
     def prepare(self, tokens: Tokens, gold: Gold) -> None:
         """Both taggers start from how often each tag occurs, and need not first learn that most

@@ -165,7 +165,7 @@ class SpanTablePipe(TablePipe):
     def _row_gold(self, golds: List[Any], rows: Rows, counts: Counter) -> RowGold:
         attrs = self.model.attrs
         return row_gold(
-            golds, rows, flat=attrs["flat"], max_width=attrs["max_width"], counts=counts
+            golds, rows, levels=attrs["levels"], max_width=attrs["max_width"], counts=counts
         )
 
     def _report(self, counts: Counter) -> None:

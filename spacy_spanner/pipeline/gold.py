@@ -13,7 +13,7 @@ from spacy.training import Example
 
 from ..batch import END, START, RowGold, Rows
 from ..errors import Errors
-from ..overlaps import outermost
+from ..overlaps import nesting_levels
 
 # Why a gold span cannot be learned, in the words of the warning.
 MISALIGNED = "misaligned with the tokens"
@@ -25,7 +25,8 @@ CROSSING = (
 )
 BLANK = "with white space at an edge, which predictions never have (trim them)"
 NESTED = (
-    "inside or across another one, which this architecture cannot learn (it keeps the outermost)"
+    "inside or across others, more deeply than this architecture learns (it keeps the outermost; SeqNER "
+    "and bundles have the option `levels`)"
 )
 
 
@@ -114,24 +115,26 @@ def row_gold(
     golds: Sequence[Optional[DocGold]],
     rows: Rows,
     *,
-    flat: bool,
+    levels: Optional[int],
     max_width: Optional[int],
     counts: Counter,
 ) -> RowGold:
-    """The gold of documents in the coordinates of their rows. Rows must be annotated."""
+    """The gold of documents in the coordinates of their rows. Rows must be annotated.
+
+    levels, max_width: What the head can learn; None: no bound."""
     spans, inside = spans_in_rows([None if gold is None else gold.spans for gold in golds], rows)
     number, start, end, _ = spans.T
     owned = rows.owns(number, start + rows.table[number, START])
     held = spans[inside]
     # Rows one after the other, far enough apart that their spans never meet.
     offset = held[:, 0] * (int(rows.lengths.sum()) + 1)
-    is_outer = outermost(held[:, 1] + offset, held[:, 2] + offset)
+    level = nesting_levels(held[:, 1] + offset, held[:, 2] + offset)  # (N,)
     counts[CROSSING] += int((owned & ~inside).sum())
     if max_width is not None:
         counts[TOO_WIDE] += int((inside & owned & (end - start > max_width)).sum())
-    if flat:
-        counts[NESTED] += int((~is_outer & owned[inside]).sum())
-    return RowGold(held, is_outer, rows_known(golds, rows, spans[~inside, :3]))
+    if levels is not None:
+        counts[NESTED] += int(((level >= levels) & owned[inside]).sum())
+    return RowGold(held, level, rows_known(golds, rows, spans[~inside, :3]))
 
 
 def spans_in_rows(

@@ -36,7 +36,7 @@ def are_labels(value: Any) -> bool:
 
 # What is stored of a head beside its weights.
 FACTS: Dict[str, Callable[[Any], bool]] = {
-    "flat": lambda value: isinstance(value, bool),
+    "levels": lambda value: value is None or is_count(value, least=1),
     "needs_sentences": lambda value: isinstance(value, bool),
     "max_width": lambda value: value is None or is_count(value, least=1),
     "threshold": lambda value: is_number(value, least=0, most=1),

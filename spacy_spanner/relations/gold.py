@@ -173,7 +173,7 @@ def relation_row_gold(
 ) -> RowGold:
     """The gold of documents in the coordinates of their rows. Rows must be annotated."""
     entities = [None if gold is None else gold.entities for gold in golds]
-    gold = row_gold(entities, rows, flat=False, max_width=max_width, counts=counts.spans)
+    gold = row_gold(entities, rows, levels=None, max_width=max_width, counts=counts.spans)
     gold.relations = row_relations(golds, rows, counts.relations)
     gold.ends = row_entities(
         [None if doc_gold is None else doc_gold.ends for doc_gold in golds], rows

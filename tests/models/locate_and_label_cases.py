@@ -28,7 +28,7 @@ def make_tokens(lengths=LENGTHS, seed=1, pad=0):
 
 
 def make_gold(spans=GOLD, known=None):
-    return Gold(torch.tensor(spans, dtype=torch.int64).view(-1, 4), 0, known)
+    return Gold(torch.tensor(spans, dtype=torch.int64).view(-1, 4), (), known)
 
 
 def single(tokens, gold, row):

@@ -182,5 +182,5 @@ def test_impossible_options_are_refused(options):
 
 
 def test_flat_models_are_known_as_such():
-    assert build_biaffine_ner(nested=False).attrs["flat"]
-    assert not build_biaffine_ner().attrs["flat"]
+    assert build_biaffine_ner(nested=False).attrs["levels"] == 1
+    assert build_biaffine_ner().attrs["levels"] is None

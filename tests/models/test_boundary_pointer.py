@@ -25,7 +25,7 @@ def make_x() -> Tensor:
 
 
 def make_gold(known: Optional[Tensor] = None) -> Gold:
-    return Gold(torch.tensor(SPANS), len(SPANS), known)
+    return Gold(torch.tensor(SPANS), (len(SPANS),), known)
 
 
 def make_pointer(window: int = 2, **options: bool) -> Pointer:

@@ -21,7 +21,7 @@ from spacy_spanner.models.span_ner import SpanNER, build_span_ner
 from ..rows import make_tokens as random_tokens
 
 WIDTH, N_LABELS, LENGTHS = 6, 2, [5, 2, 3]
-GOLD = Gold(torch.tensor([[0, 1, 4, 1], [2, 0, 1, 0], [0, 2, 3, 0]]), n_outer=2)
+GOLD = Gold(torch.tensor([[0, 1, 4, 1], [2, 0, 1, 0], [0, 2, 3, 0]]), per_level=(2, 1))
 HEADS = {
     "seq": partial(build_seq_ner, None),
     "crf": partial(build_seq_ner, None, tagging="crf", scheme="BIOES"),
@@ -176,7 +176,7 @@ def test_any_pair_trains_and_decodes(seq, span, decode_from):
     readers = word_readers(bundle)
     assert bool(readers) == ("hierarchical" in (seq, span))
     decoder = head_of(HEADS[seq if decode_from == "seq" else span]()).facts
-    assert model.attrs["flat"] == decoder.flat
+    assert model.attrs["levels"] == decoder.levels
     assert model.attrs["max_width"] == decoder.max_width
     tokens = make_tokens()
     keys = tokens.extras[KEYS][tokens.mask.numpy()]
@@ -222,7 +222,7 @@ def test_rows_do_not_depend_on_each_other(options):
 def test_loss_never_reads_from_the_device():
     bundle, tokens = make_bundle(alpha=0.1).to("meta"), make_tokens()
     on_device = Tokens(tokens.x.to("meta"), tokens.mask.to("meta"), LENGTHS)
-    loss = bundle(on_device, Gold(GOLD.spans.to("meta"), 2, tokens.mask.to("meta")))
+    loss = bundle(on_device, Gold(GOLD.spans.to("meta"), GOLD.per_level, tokens.mask.to("meta")))
     loss.backward()
     assert loss.shape == ()
 

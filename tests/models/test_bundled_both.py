@@ -71,7 +71,7 @@ def test_joined_odds_are_those_of_all_paths_and_classes(options):
 
 def test_both_heads_decode_what_they_can():
     facts = build_bundled_ner(decode_from="both").attrs
-    assert (facts["flat"], facts["max_width"], facts["threshold"]) == (False, 10, 0.5)
+    assert (facts["levels"], facts["max_width"], facts["threshold"]) == (None, 10, 0.5)
     bundle = make_bundle(decode_from="both")
     assert padding_budget(bundle.eval(), 4) == padding_budget(bundle.train(), 4)
     nothing = bundle.decode(make_tokens(), torch.ones(N_LABELS))

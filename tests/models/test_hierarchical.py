@@ -20,7 +20,7 @@ LENGTHS = [5, 3, 1]
 MASK = torch.arange(5) < torch.tensor(LENGTHS)[:, None]
 KEYS = numpy.array([[1, 2, 3, 1, 9], [2, 2, 4, 0, 0], [9, 0, 0, 0, 0]])  # 9 is never trained on
 WORDS, COUNTS = numpy.array([1, 2, 3, 4]), numpy.array([2, 3, 2, 2])
-GOLD = Gold(torch.tensor([[0, 0, 2, 1], [0, 4, 5, 0], [1, 1, 3, 0]]), 3)
+GOLD = Gold(torch.tensor([[0, 0, 2, 1], [0, 4, 5, 0], [1, 1, 3, 0]]), (3,))
 NO_THRESHOLD = torch.zeros(N_LABELS)
 LEVELS = [(s, d) for s in ("off", "mean", "label") for d in ("off", "dot", "scaled", "cosine")]
 
@@ -167,7 +167,7 @@ def test_label_embeddings_start_from_mean_word_vectors():
     assert labels.shape == (N_LABELS, WORD_WIDTH)
     known = MASK.clone()
     known[0, 2] = False
-    module.prepare(tokens, Gold(GOLD.spans, GOLD.n_outer, known))
+    module.prepare(tokens, Gold(GOLD.spans, GOLD.per_level, known))
     words = tokens.x[..., :WORD_WIDTH]
     expected = [torch.stack([words[0, 4], words[1, 1], words[1, 2]]).mean(0), words[0, :2].mean(0)]
     torch.testing.assert_close(labels.detach(), torch.stack(expected))
@@ -192,7 +192,7 @@ def test_loss_needs_nothing_from_the_device(fusion):
     module = make_module(fusion=fusion).train().to("meta")
     tokens = make_tokens()
     meta = Tokens(tokens.x.to("meta"), MASK.to("meta"), LENGTHS, extras={EXTRA: KEYS})
-    loss = module(meta, Gold(GOLD.spans.to("meta"), GOLD.n_outer))
+    loss = module(meta, Gold(GOLD.spans.to("meta"), GOLD.per_level))
     assert loss.device.type == "meta" and loss.shape == ()
     loss.backward()
 

@@ -155,7 +155,7 @@ def test_the_loss_needs_no_host(options):
     model = make(**options, negatives_per_row=2).to("meta")
     tokens = make_tokens()
     on_meta = Tokens(tokens.x.to("meta"), tokens.mask.to("meta"), tokens.lengths)
-    gold = Gold(make_gold().spans.to("meta"), 3, torch.ones(3, 7, dtype=torch.bool).to("meta"))
+    gold = Gold(make_gold().spans.to("meta"), (3,), torch.ones(3, 7, dtype=torch.bool).to("meta"))
     assert model.loss(on_meta, gold).shape == ()
 
 

@@ -41,7 +41,7 @@ def make_tokens(lengths: List[int] = LENGTHS, width: int = WIDTH) -> Tokens:
 
 def make_gold(spans=SPANS, known: Optional[Tensor] = None) -> Gold:
     table = torch.tensor(spans, dtype=torch.int64).view(-1, 4)
-    return Gold(table, len(table), known)
+    return Gold(table, (len(table),), known)
 
 
 def make_module(**options) -> ModularizedInteraction:
@@ -62,7 +62,7 @@ def gold_of(gold: Gold, row: int) -> Gold:
     table = gold.flat[gold.flat[:, 0] == row].clone()
     table[:, 0] = 0
     known = None if gold.known is None else gold.known[[row]][:, : LENGTHS[row]]
-    return Gold(table, len(table), known)
+    return Gold(table, (len(table),), known)
 
 
 def test_gate_by_the_equation():
@@ -146,7 +146,7 @@ def test_loss_reads_no_values(options):
     module, tokens, gold = make_module(**options).to("meta"), make_tokens(), make_gold()
     x = tokens.x.to("meta").requires_grad_(True)
     known = torch.ones(3, 5, dtype=torch.bool, device="meta")
-    moved = Gold(gold.spans.to("meta"), gold.n_outer, known)
+    moved = Gold(gold.spans.to("meta"), gold.per_level, known)
     module(Tokens(x, tokens.mask.to("meta"), tokens.lengths), moved).backward()
     assert x.grad is not None
 

@@ -177,7 +177,7 @@ def test_loss_on_meta(relations, known):
     gold = make_classifier_gold(relations, known=known)
     known = None if known is None else known.to(meta)
     relations = gold.relations.to(meta)
-    on_meta = Gold(gold.spans.to(meta), gold.n_outer, known, relations, gold.ends, known)
+    on_meta = Gold(gold.spans.to(meta), gold.per_level, known, relations, gold.ends, known)
     x = tokens.x.to(meta).requires_grad_(True)
     module(Tokens(x, tokens.mask.to(meta), tokens.lengths), on_meta).backward()
     assert x.grad.shape == x.shape

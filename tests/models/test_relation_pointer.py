@@ -195,7 +195,7 @@ def test_loss_on_meta(relations, known):
     gold = make_relation_gold(relations, known=known)
     on_meta = Gold(
         gold.spans.to(meta),
-        gold.n_outer,
+        gold.per_level,
         None if known is None else known.to(meta),
         gold.relations.to(meta),
         gold.ends,

@@ -14,7 +14,9 @@ REPRESENTATIONS = ["boundary", "pooling", "hybrid"]
 LENGTHS = [6, 1, 4]
 WIDTH, N_LABELS, MAX_WIDTH = 5, 2, 3
 # The first is wider than the band but not than two of them, the third has two labels.
-GOLD = Gold(torch.tensor([[0, 0, 5, 1], [2, 1, 3, 0], [0, 4, 5, 0], [0, 4, 5, 1]]), n_outer=2)
+GOLD = Gold(
+    torch.tensor([[0, 0, 5, 1], [2, 1, 3, 0], [0, 4, 5, 0], [0, 4, 5, 1]]), per_level=(2, 2)
+)
 
 
 def make_head(**options) -> SpanNER:
@@ -66,7 +68,7 @@ def test_context_is_that_of_the_sentence():
 def test_rows_of_several_sentences_have_negatives_for_each():
     head = make_head(max_negatives=2)
     tokens = with_sentences(make_tokens(), [(0, 2), (0, 4)])
-    _, chosen = head.sample_negatives(tokens, Gold(GOLD.spans[:0], 0))
+    _, chosen = head.sample_negatives(tokens, Gold(GOLD.spans[:0], ()))
     assert chosen.sum(1).tolist() == [6, 1, 2]
 
 
@@ -140,7 +142,7 @@ def test_loss_is_the_mean_over_gold_and_negatives(representation):
             if (row, start, end) not in gold_cells and annotated:
                 logits = plain_logits(head, tokens, row, start, end)
                 losses.append(F.cross_entropy(logits, torch.tensor(0)))
-        loss = head(tokens, Gold(GOLD.spans, 2, limit))
+        loss = head(tokens, Gold(GOLD.spans, (2, 2), limit))
         torch.testing.assert_close(loss, torch.stack(losses).mean())
 
 
@@ -148,7 +150,7 @@ def test_negatives_are_fresh_free_and_few():
     head, tokens = make_head(max_negatives=4), make_tokens()
     known = tokens.mask.clone()
     known[0, 0] = False
-    gold = Gold(GOLD.spans, 2, known)
+    gold = Gold(GOLD.spans, (2, 2), known)
     gold_cells = {tuple(span[:3]) for span in GOLD.spans.tolist()}
     allowed = {s for s in all_spans() if s not in gold_cells and s[:2] != (0, 0)}
     seen, draws = set(), []
@@ -169,9 +171,9 @@ def test_negatives_are_fresh_free_and_few():
 
 def test_no_gold_and_no_negatives():
     head, tokens = make_head(), make_tokens([1])
-    blank = Gold(GOLD.spans[:0], 0, torch.zeros((1, 1), dtype=torch.bool))
+    blank = Gold(GOLD.spans[:0], (), torch.zeros((1, 1), dtype=torch.bool))
     assert head(tokens, blank) == 0
-    only_gold = head(tokens, Gold(torch.tensor([[0, 0, 1, 1]]), 1))
+    only_gold = head(tokens, Gold(torch.tensor([[0, 0, 1, 1]]), (1,)))
     expected = F.cross_entropy(plain_logits(head, tokens, 0, 0, 1), torch.tensor(2))
     torch.testing.assert_close(only_gold, expected)
 
@@ -263,7 +265,7 @@ def test_loss_never_reads_from_the_device(representation):
     head, tokens = make_head(representation=representation, dropout=0.1).to("meta"), make_tokens()
     known = torch.ones_like(tokens.mask).to("meta")
     on_device = Tokens(tokens.x.to("meta"), tokens.mask.to("meta"), LENGTHS)
-    loss = head(on_device, Gold(GOLD.spans.to("meta"), 2, known))
+    loss = head(on_device, Gold(GOLD.spans.to("meta"), GOLD.per_level, known))
     loss.backward()
     assert loss.shape == () and head.classify.weight.grad is not None
 
@@ -281,7 +283,7 @@ def test_build():
     assert head.classify.weight.shape == (4, 4 + 4 + 3)
     assert (head.max_width, head.max_negatives) == (6, 7)
     assert head.dropout.p == 0.3 and model.shims[0].learn_rate_scale == 2.0
-    assert model.attrs["max_width"] == 6 and not model.attrs["flat"]
+    assert model.attrs["max_width"] == 6 and model.attrs["levels"] is None
 
 
 @pytest.mark.parametrize(

@@ -107,18 +107,28 @@ def rows_and_gold(n_words, spans, *, window, overlap, **options):
 
 def test_what_cannot_be_learned_is_counted():
     spans = [(0, 6, "A"), (1, 3, "B"), (4, 8, "B"), (12, 28, "A")]
-    options = {"flat": True, "max_width": 5}
+    options = {"levels": 1, "max_width": 5}
     _, table, counts = rows_and_gold(30, spans, window=16, overlap=8, **options)
     assert counts[TOO_WIDE] == 1  # 0-6; the longest is lost already
     assert counts[NESTED] == 2  # inside and across 0-6
     assert counts[CROSSING] == 1
-    assert table.spans[table.outer].tolist() == [[0, 0, 6, 0]]
+    assert table.spans[table.level == 0].tolist() == [[0, 0, 6, 0]]
     assert len(table.spans) == 3
+
+
+@pytest.mark.parametrize("levels, lost", [(1, 3), (2, 1), (3, 0), (None, 0)])
+def test_spans_of_too_deep_a_level_are_counted(levels, lost):
+    spans = [(0, 6, "A"), (1, 4, "A"), (2, 3, "B"), (4, 8, "B")]
+    options = {"levels": levels, "max_width": None}
+    _, table, counts = rows_and_gold(10, spans, window=16, overlap=8, **options)
+    assert counts[NESTED] == lost
+    found = {tuple(span[1:3]): level for span, level in zip(table.spans.tolist(), table.level)}
+    assert found == {(0, 6): 0, (1, 4): 1, (4, 8): 1, (2, 3): 2}
 
 
 def test_spans_cut_by_a_window_are_unknown_to_it():
     rows, table, counts = rows_and_gold(
-        20, [(9, 12, "A")], window=10, overlap=4, flat=False, max_width=None
+        20, [(9, 12, "A")], window=10, overlap=4, levels=None, max_width=None
     )
     assert counts[CROSSING] == 0  # the row that owns its start holds it
     for number, (start, end, _, _) in enumerate(rows.table):
@@ -150,7 +160,7 @@ def test_gold_of_rows_is_what_a_slow_loop_says(seed):
     joined = numpy.array([rng.random() < 0.5 for _ in docs], dtype=bool)
     rows = cut_rows(docs, window=16, overlap=8, pack=True, joined=joined)
     counts = Counter()
-    got = row_gold(golds, rows, flat=False, max_width=None, counts=counts)
+    got = row_gold(golds, rows, levels=None, max_width=None, counts=counts)
     held, known, lost = [], [], 0
     for number, (start, end, own_start, own_end) in enumerate(rows.table.tolist()):
         mask = [True] * (end - start)
