@@ -42,6 +42,10 @@ def accuracy(
         "0,1,2", help="Seeds, by commas; the first one chooses the learning rate"
     ),
     steps: int = typer.Option(0, help="Training steps [the corpus' own]"),
+    rates: Optional[str] = typer.Option(
+        None, help="Learning rates, by commas [those of the encoder]"
+    ),
+    again: bool = typer.Option(False, "--again", help="Measure also what is in the results file"),
     workers: int = typer.Option(2, help="Trainings at a time, one thread each"),
     data: Path = DATA,
     vectors: Optional[Path] = VECTORS,
@@ -63,15 +67,20 @@ def accuracy(
         for is_brief in ((False, True) if brief is None else (brief, brief))
     )
     all_seeds = [int(seed) for seed in seeds.split(",")]
-    grid = plan(datasets.split(","), names(systems.split(",")), encoder, all_seeds, steps)
+    chosen_rates = [float(rate) for rate in rates.split(",")] if rates else None
+    grid = plan(
+        datasets.split(","), names(systems.split(",")), encoder, all_seeds, steps, chosen_rates
+    )
     n_runs = sum(len(runs) + len(all_seeds) - 1 for runs in grid)
     with tqdm(total=n_runs, unit="run") as bar, ThreadPoolExecutor(workers) as pool:
 
         def all_seeds_of(runs: List[Run]) -> None:
-            best = max((measured(run, results, first, bar) for run in runs), key=quality)
+            best = max(
+                (measured(run, results, first, bar, again=again) for run in runs), key=quality
+            )
             for seed in all_seeds[1:]:
                 chosen = replace(runs[0], learn_rate=best["learn_rate"], seed=seed)
-                measured(chosen, results, others, bar)
+                measured(chosen, results, others, bar, again=again)
 
         list(pool.map(all_seeds_of, grid))
 
@@ -91,7 +100,9 @@ def measured(
             bar.write(f"failed: {run}\n{process.stderr[-2000:]}")
             bar.update()
             return {**asdict(run), "f": -1.0}
-        append(results, json.loads(process.stdout.splitlines()[-1]))
+        for line in process.stdout.splitlines():
+            if line.startswith("{"):
+                append(results, json.loads(line))
     record = load(results)[run_key(asdict(run))]
     bar.write(f"{run.dataset} {run.system} lr {run.learn_rate} seed {run.seed}: F {record['f']}")
     bar.update()
@@ -148,11 +159,11 @@ def one(
         False, "--brief", help="Without analysis, running text and documents that are not marked"
     ),
 ) -> None:
-    """A single run, given as JSON; prints its record."""
+    """A single run, given as JSON; prints its record, and those of other readings of its weights."""
     chosen = Run(**json.loads(run))
     given = {"data": data, "vectors": vectors, "transformer": transformer}
-    record = execute(chosen, **given, minutes=minutes, brief=brief)
-    print(json.dumps({**record, "commit": commit(), **machine()}))
+    for record in execute(chosen, **given, minutes=minutes, brief=brief):
+        print(json.dumps({**record, "commit": commit(), **machine()}))
 
 
 @app.command()
@@ -208,6 +219,8 @@ def quick(folder: Path = typer.Option(Path("corpus/bench-quick"), help="Where re
         encoder=None,
         seeds="0",
         steps=100,
+        rates=None,
+        again=False,
         workers=2,
         data=Path("assets"),
         vectors=None,

@@ -34,7 +34,7 @@ from .data import DATASETS, TRANSFORMERS, corpus, read_docs, stats_of
 from .documents import FORMS, documents, running_text, to_predict
 from .fast_heads import mark_heads
 from .peer_threshold import fitted_threshold
-from .systems import SYSTEMS, make_config
+from .systems import SYSTEMS, make_config, system_of
 
 # Encoders that read static vectors.
 STATIC = ("vectors", "tuned", "tuned_intnet", "lstm_vectors", "lstm_large")
@@ -65,8 +65,8 @@ def execute(
     transformer: Optional[str],
     minutes: float,
     brief: bool = False,
-) -> Dict[str, Any]:
-    """Train and score; gives the record of the run.
+) -> List[Dict[str, Any]]:
+    """Train and score; gives the record of the run, and one for each other reading of its weights.
 
     brief: Without analysis, running text and documents whose sentences are not marked, which together
         take as long as a short training.
@@ -110,9 +110,11 @@ def execute(
             proposals = scores["analysis"]["proposals"]
             if proposals is not None:
                 scores["proposals_per_gold"] = round(proposals["per_gold"], 1)
-    return {
-        **asdict(run),
-        **scores,
+        readings = {
+            name: read_again(Path(folder) / "model-best", name, dev_docs, brief=brief)
+            for name in system_of(run.system).readings
+        }
+    facts = {
         "steps_done": clock.steps,
         "epochs": round(clock.words / n_words, 1),
         "seconds_per_epoch": round(clock.busy * n_words / max(clock.words, 1), 1),
@@ -123,6 +125,20 @@ def execute(
         "max_width": stats.width_for(99),
         "batch_words": config["training"]["batcher"]["size"],
     }
+    own = {**asdict(run), **scores, **facts}
+    others = [
+        {**asdict(run), "system": name, "weights_of": run.system, **found, **facts}
+        for name, found in readings.items()
+    ]
+    return [own, *others]
+
+
+def read_again(model: Path, name: str, docs: List[Doc], *, brief: bool) -> Dict[str, Any]:
+    """The scores of a row that reads weights that were trained, and chosen, for another one."""
+    system = system_of(name)
+    prefix = f"components.{system.overlay}.model"
+    nlp = spacy.load(model, config={f"{prefix}.{key}": v for key, v in system.model.items()})
+    return {**score(nlp, docs, brief=brief), **fitted_scores(nlp, docs)}
 
 
 def training_config(
@@ -279,9 +295,16 @@ def linked(doc: Doc) -> Set[tuple]:
 
 
 def plan(
-    datasets: List[str], systems: List[str], encoder: Optional[str], seeds: List[int], steps: int
+    datasets: List[str],
+    systems: List[str],
+    encoder: Optional[str],
+    seeds: List[int],
+    steps: int,
+    rates: Optional[List[float]] = None,
 ) -> List[List[Run]]:
-    """Runs in stages: learning rates with the first seed; the others follow from their results."""
+    """Runs in stages: learning rates with the first seed; the others follow from their results.
+
+    rates: Instead of those of the encoder."""
     from .systems import LEARN_RATES
 
     grid = []
@@ -294,8 +317,12 @@ def plan(
             )
         for system in systems:
             if chosen in SYSTEMS[system].encoders:
-                rates = LEARN_RATES[chosen]
                 budget = DATASETS[name].budgets[chosen].steps * SYSTEMS[system].more_steps
                 n_steps = steps or budget
-                grid.append([Run(name, chosen, system, lr, seeds[0], n_steps) for lr in rates])
+                grid.append(
+                    [
+                        Run(name, chosen, system, lr, seeds[0], n_steps)
+                        for lr in rates or LEARN_RATES[chosen]
+                    ]
+                )
     return grid

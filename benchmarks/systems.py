@@ -36,6 +36,7 @@ class System:
     more_steps: int = 1  # times the steps of the other systems, for another task than theirs
     width: Optional[int] = None  # widest span, instead of a width that suits the corpus
     head_scale: float = 1.0  # of spaCy's: factor on the learning rate of the head
+    readings: tuple = ()  # other rows that read the same weights in another way
 
 
 TUNED = ("tuned",)  # the paper's own word representation
@@ -64,7 +65,9 @@ SYSTEMS: Dict[str, System] = {
     "bilstm_pointer": System("bilstm_pointer"),
     "bl_seq_ner": System("bundled_ner", {"decode_from": "seq"}),
     "bl_span_ner": System("bundled_ner", {"decode_from": "span"}),
-    "bl_both": System("bundled_ner", {"decode_from": "both"}),
+    "bl_both": System(
+        "bundled_ner", {"decode_from": "both"}, readings=("bl_seq_ner", "bl_span_ner")
+    ),
     "relations": System("global_pointer_relations", more_steps=2),
     "relation_classifier": System("relation_classifier", more_steps=2),
     "locate_and_label_6": System("locate_and_label", SEEDS_TO_6, encoders=("vectors",)),
