@@ -138,6 +138,8 @@ def read_again(model: Path, name: str, docs: List[Doc], *, brief: bool) -> Dict[
     system = system_of(name)
     prefix = f"components.{system.overlay}.model"
     nlp = spacy.load(model, config={f"{prefix}.{key}": v for key, v in system.model.items()})
+    pipe: Any = nlp.get_pipe(system.overlay)
+    pipe.threshold = pipe.model.attrs["threshold"]  # not the one that was stored for the other row
     return {**score(nlp, docs, brief=brief), **fitted_scores(nlp, docs)}
 
 

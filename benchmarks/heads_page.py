@@ -35,8 +35,10 @@ F of every head over the encoder `lstm` (`lstm_vectors` with GloVe), with the sa
 averaged weights, and the best of the learning rates that were run, which the tables below name: mean and
 spread (standard deviation) over seeds. Thresholds are not fitted. Bold is the system that `config auto`
 takes for the corpus. Our heads learn at twice the rate of the encoder, as their configs have it;
-`ner_fast` and `spancat_fast` are spaCy's with the same factor. "Ahead" counts the corpora on which a
-system has more than the best of spaCy's, of those on which it and at least one of these were measured.
+`ner_fast` and `spancat_fast` are spaCy's with the same factor. `bl_both` is `bundled_ner` as its config
+has it; `bl_seq_ner` and `bl_span_ner` are the same weights with one head that answers, of checkpoints that
+were chosen by what both find. "Ahead" counts the corpora on which a system has more than the best of
+spaCy's, of those on which it and at least one of these were measured.
 """
 
 RECOMMENDED = """The recommended system beside the best of spaCy's. "Clear" is as above. The
@@ -64,7 +66,7 @@ def heads_section(runs: List[Record]) -> str:
         head = ["corpus, encoder", "spaCy", "F", "recommended", "F", "distance", "clear"]
         head += ["calibration error", "fitted"]
         parts += [RECOMMENDED, *table(head, rows), ""]
-        parts += [FITTED, *table(head[:7], fitted_rows(heads)), ""]
+    parts += [FITTED, *heads_table(with_fit(heads)), ""]
     return "\n".join(parts)
 
 
@@ -110,15 +112,14 @@ def ahead(heads: Heads, name: str) -> str:
     return f"{sum(value > 0 for value in known)} of {len(known)}" if known else ""
 
 
-def fitted_rows(heads: Heads) -> List[List[str]]:
-    rows, name = [], default_row(recipe.RECOMMENDED)
-    for dataset, own in heads.items():
-        scores = {key: [run.get("fitted", run)["f"] for run in runs] for key, runs in own.items()}
-        peers = {key: values for key, values in scores.items() if key in BASELINES}
-        if peers and name in own:
-            cells = compared(best_of(peers), name, scores)
-            rows.append([f"{dataset}, `{CORPORA[dataset]}`", *cells])
-    return rows
+def with_fit(heads: Heads) -> Heads:
+    """The same with the scores of fitted thresholds, where there are any."""
+    return {
+        dataset: {
+            name: [{**run, **run.get("fitted", {})} for run in runs] for name, runs in own.items()
+        }
+        for dataset, own in heads.items()
+    }
 
 
 def distance(own: Own, name: str) -> Optional[float]:
