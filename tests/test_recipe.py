@@ -126,6 +126,13 @@ def test_taggers_have_the_levels_of_the_corpus(tmp_path, corpus, system, output,
         assert tagger["scheme"] == "BIOES"
 
 
+@pytest.mark.huggingface
+def test_recipes_of_papers_have_one_level(tmp_path, corpus):
+    words = ["bundled_ner", "--recipe", "paper", "--corpus", corpus, "--output", "both"]
+    model = run(tmp_path, *words)[1]["components"]["bundled_ner"]["model"]
+    assert (model["seq"] or {}).get("levels", 1) == 1
+
+
 def test_flat_spans_of_a_group_give_the_most_probable_entities(tmp_path):
     doc = Doc(spacy.blank("en").vocab, words=["a", "b"], ents=["O", "B-X"])
     doc.spans["sc"] = list(doc.ents)

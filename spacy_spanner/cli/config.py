@@ -139,7 +139,8 @@ def config_cli(
         output=output,
         spans_key=spans_key,
         max_width=max_width,
-        levels=1 if stats is None else stats.levels_for(99),
+        # The papers have taggers of one level.
+        levels=1 if stats is None or paper is not None else stats.levels_for(99),
         transformer=transformer,
         mixed_precision=mixed_precision,
         optimize=optimize,
