@@ -16,7 +16,7 @@ BEGIN = "<!-- measured: written by `python -m benchmarks report` -->"
 END = "<!-- measured: end -->"
 
 SPEED = (
-    "Words per second over those of the encoder alone, in brackets what we want to reach; for a "
+    "Words per second over those of the encoder alone, in brackets the target; for a "
     "document of 20,000 tokens over those of documents of 500, and the megabytes it takes beyond "
     "the encoder:"
 )

@@ -71,6 +71,8 @@ make bench BENCH="accuracy --data DATA --vectors VECTORS --datasets conll04,wnut
 make bench BENCH="accuracy --data DATA --vectors VECTORS --datasets conll04,wnut17,genia --encoder lstm_large"
 ```
 `accuracy` scores the first seed in full, and others without analysis, running text and documents whose sentences are not marked (`--full`: all seeds; `--brief`: none).
+What is in the results file is not measured again, also after a change of a config, but with `--again`; `--rates .003` takes these learning rates instead of the grid. A
+run of `bl_both` also writes the rows `bl_seq_ner` and `bl_span_ner`, read from the same weights.
 """
 
 PICTURES = """## In pictures
