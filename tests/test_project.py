@@ -49,6 +49,16 @@ def test_every_command_parses_and_every_workflow_names_commands():
     assert {"all", "compare", "gpu"} <= set(PROJECT["workflows"])
 
 
+def test_a_recommended_system_is_given_the_corpus():
+    """By default the system is "auto", in every workflow."""
+    assert PROJECT["vars"]["system"] == "auto"
+    for command in PROJECT["commands"]:
+        for line in map(filled, command["script"]):
+            if " config auto " in line:
+                path = re.search(r"--corpus (\S+)", line)
+                assert path and path[1] in map(filled, command["deps"]), command["name"]
+
+
 class Answer:
     """What a server sends."""
 
