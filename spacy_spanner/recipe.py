@@ -30,10 +30,15 @@ class Choice(NamedTuple):
 
 
 def recommend(
-    stats: Stats, *, vectors: Optional[str] = None, transformer: Optional[str] = None
+    stats: Stats,
+    *,
+    encoder: Optional[str] = None,
+    vectors: Optional[str] = None,
+    transformer: Optional[str] = None,
 ) -> Choice:
     """The system and the encoder for a corpus; docs/accuracy.md has what they were chosen by.
 
+    encoder: One that the user has chosen.
     vectors: Static vectors at hand.
     transformer: A pretrained transformer at hand.
     """
@@ -44,6 +49,9 @@ def recommend(
     else:
         reason = f"no span of {size} lies inside or across another; flat entities are the most probable ones"
     reasons = [f"{RECOMMENDED}: {reason}"]
+    if encoder:
+        reasons.append(f"{encoder}: chosen by --encoder")
+        return Choice(RECOMMENDED, encoder, not inside, reasons)
     on_gpu = has_cupy_gpu or has_torch_cuda_gpu
     if transformer and on_gpu and find_spec("transformers"):
         reasons.append(f"huggingface: {transformer} was given, and there is a GPU")

@@ -114,6 +114,12 @@ def test_auto_looks_at_nesting(tmp_path, corpus, flat_corpus):
     assert config["components"]["tok2vec"]["model"]["@architectures"].endswith("LSTMEncoder.v1")
 
 
+def test_auto_gives_no_reason_for_what_was_chosen(tmp_path, corpus):
+    told, config = run(tmp_path, "auto", "--corpus", corpus, "--encoder", "hash")
+    assert "hash: chosen by --encoder" in told and "GPU" not in told and "lstm" not in told
+    assert config["components"]["tok2vec"]["model"]["@architectures"] == "spacy.Tok2Vec.v2"
+
+
 @pytest.mark.parametrize("system", ["seq_ner", "bundled_ner", "hscrf", "global_pointer"])
 @pytest.mark.parametrize("output, levels", [("both", 2), ("spans", 2), ("ents", 1), (None, 1)])
 def test_taggers_have_the_levels_of_the_corpus(tmp_path, corpus, system, output, levels):

@@ -120,9 +120,8 @@ def config_cli(
         if output is None and gold == "ents" and stats.keys:
             keys = ", ".join(sorted(stats.keys))
             msg.warn(Warnings.SW21.format(path=corpus, key=spans_key, keys=keys))
-        choice = recommend(stats, vectors=vectors, transformer=transformer)
-        system, encoder, notes = choice.system, encoder or choice.encoder, choice.reasons
-        flat = choice.flat
+        choice = recommend(stats, encoder=encoder, vectors=vectors, transformer=transformer)
+        system, encoder, flat, notes = choice
         # Where the gold is in a span group, flat entities are learned from it, too.
         output = output or ("ents" if gold == "ents" else "both")
     encoder = encoder or ("lstm" if optimize == "accuracy" else "hash")
