@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import resource
 import time
-from collections import defaultdict
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Dict, List, Optional, Set
+from typing import Any, Dict, List, Optional
 
 import spacy
 import torch
-from spacy.scorer import PRFScore
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train
@@ -25,15 +23,12 @@ from spacy_spanner.acceleration import remember_codecs, use_fastest_ops
 from spacy_spanner.analysis.attributes import training_facts
 from spacy_spanner.analysis.report import make_report
 from spacy_spanner.analysis.systems import load_systems
-from spacy_spanner.callbacks import make_fit_thresholds
 from spacy_spanner.corpus.stats import Stats
-from spacy_spanner.relations import doc_relations
 
-from .calibration import calibration_error
 from .data import DATASETS, TRANSFORMERS, corpus, read_docs, stats_of
-from .documents import FORMS, documents, running_text, to_predict
+from .documents import running_text
 from .fast_heads import mark_heads
-from .peer_threshold import fitted_threshold
+from .scoring import fitted_scores, score
 from .systems import SYSTEMS, make_config, system_of
 
 # Encoders that read static vectors.
@@ -218,82 +213,6 @@ class Clock:
             return result
 
         nlp.update = timed
-
-
-def score(nlp: Any, docs: List[Doc], *, brief: bool = False) -> Dict[str, Any]:
-    """Micro P, R and F of all predicted spans against all gold spans, nested or not: sentence by
-    sentence, and with the sentences joined to documents.
-
-    brief: Only documents whose sentences are marked.
-    """
-    before = time.process_time()
-    predicted = predict(nlp, docs)
-    seconds = time.process_time() - before
-    by_width: Dict[int, PRFScore] = defaultdict(PRFScore)
-    for gold_doc, pred_doc in zip(docs, predicted, strict=True):
-        found = found_spans(pred_doc)
-        for gold in map(key_of, gold_doc.spans["sc"]):
-            by_width[gold[1] - gold[0]].score_set(found & {gold}, {gold})
-    scores = score_pairs(docs, predicted)
-    scores["calibration_error"] = calibration_error(docs, predicted)
-    scores["predict_words_per_second"] = round(sum(map(len, docs)) / seconds)
-    # width -> [found, all] of the gold spans
-    scores["by_width"] = {w: [s.tp, s.tp + s.fn] for w, s in sorted(by_width.items())}
-    scores["documents"] = {}
-    for name, (size, marked) in FORMS.items():
-        if brief and not marked:
-            continue
-        joined = documents(docs, size)
-        pairs = list(nlp.pipe(to_predict(joined, nlp.vocab, marked=marked), batch_size=4))
-        scores["documents"][name] = score_pairs(joined, pairs)
-    return scores
-
-
-def fitted_scores(nlp: Any, docs: List[Doc]) -> Dict[str, Any]:
-    """The same with thresholds and temperature as training saves them, fitted on the development part;
-    of spaCy's, the threshold of `spancat` alone, as `ner` has none."""
-    fitted = make_fit_thresholds()(nlp)
-    with fitted_threshold(nlp, docs) as is_spancat:
-        if fitted is nlp and not is_spancat:
-            return {}
-        predicted = predict(fitted, docs)
-    error = calibration_error(docs, predicted)
-    return {"fitted": {**score_pairs(docs, predicted), "calibration_error": error}}
-
-
-def predict(nlp: Any, docs: List[Doc]) -> List[Doc]:
-    return list(nlp.pipe(to_predict(docs, nlp.vocab, marked=False)))
-
-
-def score_pairs(docs: List[Doc], predicted: List[Doc]) -> Dict[str, Any]:
-    """P, R and F of spans, and of relations where there are any."""
-    spans, relations = PRFScore(), PRFScore()
-    for gold_doc, pred_doc in zip(docs, predicted, strict=True):
-        spans.score_set(found_spans(pred_doc), set(map(key_of, gold_doc.spans["sc"])))
-        relations.score_set(linked(pred_doc), linked(gold_doc))
-    scores: Dict[str, Any] = percent(spans)
-    if any(linked(doc) for doc in predicted):
-        scores["relations"] = percent(relations)
-    return scores
-
-
-def found_spans(doc: Doc) -> Set[tuple]:
-    return {key_of(span) for span in doc.spans.get("sc", doc.ents)}
-
-
-def percent(scores: PRFScore) -> Dict[str, Any]:
-    parts = {"p": scores.precision, "r": scores.recall, "f": scores.fscore}
-    return {name: round(100 * value, 2) for name, value in parts.items()}
-
-
-def key_of(span: Span) -> tuple:
-    return span.start, span.end, span.label_
-
-
-def linked(doc: Doc) -> Set[tuple]:
-    """Relations, right only with both ends and all labels right; in tokens, unlike the scorer of the
-    component, because documents made from words alone have other spaces than the gold."""
-    return {(key_of(r.head), r.label, key_of(r.tail)) for r in doc_relations(doc)}
 
 
 def plan(

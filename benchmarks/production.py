@@ -29,9 +29,10 @@ from spacy_spanner.distributed.inputs import InputFile
 from spacy_spanner.distributed.records import cut_files
 from spacy_spanner.distributed.worker import Worker, WorkerSettings, entity_rows, ents_keys
 
-from .accuracy import Run, score_pairs, training_config
+from .accuracy import Run, training_config
 from .data import DATASETS, corpus, read_docs, stats_of
 from .documents import to_predict
+from .scoring import score_pairs
 from .systems import LEARN_RATES, make_config
 
 FOLDER = Path("training") / "production"

@@ -20,11 +20,11 @@ from thinc.api import require_cpu
 
 from spacy_spanner.acceleration import remember_codecs, use_fastest_ops
 
-from .accuracy import score_pairs
 from .app import ONE_THREAD
 from .calibration import calibration_error
 from .data import CACHE, DATASETS, corpus, read_docs
 from .documents import to_predict
+from .scoring import score_pairs
 
 LIMIT = 5000  # training sentences, for both sides
 ROUNDS = 5

@@ -11,7 +11,7 @@ from spacy.tokens import Doc, DocBin, Span
 from typer.testing import CliRunner
 
 from benchmarks import __main__ as commands_of
-from benchmarks import accuracy, data, quickstart
+from benchmarks import accuracy, data, quickstart, scoring
 from benchmarks.calibration import calibration_error
 from benchmarks.document_page import document_lines
 from benchmarks.heads_page import CORPORA, HEADS, heads_section
@@ -229,13 +229,13 @@ def test_a_record_has_the_calibration_without_and_with_a_fit(tmp_path):
     docs = [example.reference for example in examples]
     DocBin(docs=docs).to_disk(tmp_path / "dev.spacy")
     nlp.config["corpora"]["dev"]["path"] = str(tmp_path / "dev.spacy")
-    scores = accuracy.score(nlp, docs, brief=True)
+    scores = scoring.score(nlp, docs, brief=True)
     assert set(scores["documents"]) == {"10 marked", "80 marked"}
-    assert set(accuracy.score(nlp, docs)["documents"]) > set(scores["documents"])
-    fitted = accuracy.fitted_scores(nlp, docs)["fitted"]
+    assert set(scoring.score(nlp, docs)["documents"]) > set(scores["documents"])
+    fitted = scoring.fitted_scores(nlp, docs)["fitted"]
     assert fitted["f"] >= scores["f"] and fitted["calibration_error"] is not None
     assert "calibration_error" in scores
-    assert accuracy.fitted_scores(spacy.blank("en"), docs) == {}
+    assert scoring.fitted_scores(spacy.blank("en"), docs) == {}
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_seeds_after_the_first_are_brief(option, brief, monkeypatch, tmp_path):
 
 def test_a_single_run_is_told_to_be_brief(monkeypatch):
     given = []
-    monkeypatch.setattr(commands_of, "execute", lambda run, **more: given.append(more) or {})
+    monkeypatch.setattr(commands_of, "execute", lambda run, **more: given.append(more) or [])
     run = json.dumps(asdict(accuracy.Run("demo", "lstm", "ner", 0.003, 0, 10)))
     for option in ([], ["--brief"]):
         assert CliRunner().invoke(commands_of.app, ["one", run, *option]).exit_code == 0

@@ -12,7 +12,7 @@ from spacy.tokens import Doc, Span
 from spacy.util import registry
 from thinc.api import Adam
 
-from benchmarks.accuracy import plan, score
+from benchmarks.accuracy import plan
 from benchmarks.comparison import comparison_section
 from benchmarks.data import DATASETS, width_of
 from benchmarks.fast_heads import heads
@@ -21,6 +21,7 @@ from benchmarks.plots import pareto_front
 from benchmarks.readme import BEGIN, END, with_figures
 from benchmarks.report import accuracy_section, memory_section
 from benchmarks.results import QUICKSTART, RESULTS, SPEED, append, load, read_lines, run_key
+from benchmarks.scoring import score
 from benchmarks.speed import long_documents, medians, time_ratio
 from benchmarks.speed_page import speed_section
 from benchmarks.systems import LEARN_RATES, SYSTEMS, make_config

@@ -5,7 +5,7 @@ import pytest
 import spacy
 from thinc.api import fix_random_seed
 
-from benchmarks import accuracy
+from benchmarks import scoring
 from benchmarks.peer_threshold import LOWEST, best_threshold, fitted_threshold
 
 from .systems import make_examples, train
@@ -34,8 +34,8 @@ def test_the_threshold_of_spancat_is_fitted():
     examples = make_examples(nlp)
     train(nlp, examples, steps=5)
     docs = [eg.reference for eg in examples]
-    found = accuracy.score_pairs(docs, accuracy.predict(nlp, docs))["f"]
-    fitted = accuracy.fitted_scores(nlp, docs)["fitted"]["f"]
+    found = scoring.score_pairs(docs, scoring.predict(nlp, docs))["f"]
+    fitted = scoring.fitted_scores(nlp, docs)["fitted"]["f"]
     assert fitted >= found and fitted > 0
     cfg = nlp.get_pipe("spancat").cfg
     with fitted_threshold(nlp, docs) as is_fitted:
