@@ -37,6 +37,7 @@ class System:
     width: Optional[int] = None  # widest span, instead of a width that suits the corpus
     head_scale: float = 1.0  # of spaCy's: factor on the learning rate of the head
     readings: tuple = ()  # other rows that read the same weights in another way
+    span_of: Optional[str] = None  # of a bundle: the system whose head is its `span`
 
 
 TUNED = ("tuned",)  # the paper's own word representation
@@ -67,6 +68,9 @@ SYSTEMS: Dict[str, System] = {
     "bl_span_ner": System("bundled_ner", {"decode_from": "span"}),
     "bl_both": System(
         "bundled_ner", {"decode_from": "both"}, readings=("bl_seq_ner", "bl_span_ner")
+    ),
+    "bl_pointer": System(
+        "bundled_ner", {"decode_from": "both"}, encoders=SMALL, span_of="global_pointer"
     ),
     "relations": System("global_pointer_relations", more_steps=2),
     "relation_classifier": System("relation_classifier", more_steps=2),
@@ -164,6 +168,11 @@ def make_config(
     component = config["components"][chosen.overlay]
     put_into(component["model"], chosen.model)
     component.update(chosen.settings)
+    if chosen.span_of:
+        part = join_config(chosen.span_of, encoder, lang=lang, **options)["components"]
+        block = {**part[chosen.span_of]["model"], "tok2vec": None}
+        del block["learn_rate_scale"]  # that of the bundle counts
+        component["model"]["span"] = block
     head = read_overlay("encoders", encoder).get("head", {})
     scale = head.get("learn_rate_scale", chosen.head_scale)
     if scale != 1 and not is_ours(block):

@@ -5,12 +5,12 @@ Axes: B rows, L tokens, D width, C labels, N spans, X columns of the pair table 
 
 from __future__ import annotations
 
-from typing import Any, Literal, Mapping, Optional
+from typing import Any, Literal, Mapping, Optional, Tuple
 
 import torch
 from torch import Tensor
 
-from ..contract import Cost, Decoded, Facts, Gold, SpanModule, Tokens
+from ..contract import Cost, Decoded, Facts, Gold, ListsCandidates, SpanModule, Tokens
 from ..dropout import Dropout
 from ..errors import check
 from ..label_axes import LABELS
@@ -27,7 +27,7 @@ CELL_LOSSES = {
 }
 
 
-class GlobalPointer(SpanModule):
+class GlobalPointer(SpanModule, ListsCandidates):
     """Scores every span of a row for every label, and finds those over the threshold."""
 
     def __init__(
@@ -114,14 +114,15 @@ class GlobalPointer(SpanModule):
         return self.cell_loss(self.logits(encoded), table.gold(gold.spans), candidates[:, None])
 
     def decode(self, encoded: Tokens, thresholds: Tensor) -> Decoded:
+        spans, odds = self.candidates(encoded, torch.logit(thresholds))
+        return Decoded(spans, torch.sigmoid(odds))
+
+    def candidates(self, encoded: Tokens, least: Tensor) -> Tuple[Tensor, Tensor]:
         logits, table = self.logits(encoded), self.table_of(encoded)  # (B, C, L, X)
-        over = logits > torch.logit(thresholds)[:, None, None]
-        row, label, start, column = (over & table.spans(encoded.mask)[:, None]).nonzero(
-            as_tuple=True
-        )
-        scores = torch.sigmoid(logits[row, label, start, column])
-        end = table.end(start, column)
-        return Decoded(torch.stack([row, start, end, label], dim=1), scores)
+        over = (logits > least[:, None, None]) & table.spans(encoded.mask)[:, None]
+        row, label, start, column = over.nonzero(as_tuple=True)
+        spans = torch.stack([row, start, table.end(start, column), label], dim=1)  # (N, 4)
+        return spans, logits[row, label, start, column]
 
     def cells(self, length: int, max_width: Optional[int] = None) -> int:
         columns = PairTable.bounded(length, self.max_width, max_width).columns
