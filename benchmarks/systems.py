@@ -104,7 +104,7 @@ LEARN_RATES: Dict[str, List[float]] = {
     "vectors": [0.001, 0.002],
     "transformer": [1e-4, 2e-4],
     "huggingface": [1e-4, 2e-4],
-    **{name: [0.0015, 0.003] for name in SMALL},
+    **{name: [0.0015, 0.003, 0.006] for name in SMALL},
     "tuned": [0.003],
     "tuned_intnet": [0.003],
 }

@@ -34,7 +34,7 @@ SUREST = 0.99
 MOST_ODDS = math.log(SUREST / (1 - SUREST))
 CANNOT_JOIN = (
     "`seq` must be able to judge the spans of `span`, as SeqNER does, and `span` to list all that it "
-    'looks at, as SpanNER does; take "span" or "seq"'
+    'looks at, as SpanNER and the pointers do; take "span" or "seq"'
 )
 Maker = Callable[..., SpanModule]
 
@@ -63,7 +63,7 @@ class BundledNER(SpanModule, StartsFromSample):
         span: Another one; null for SpanNER with its defaults.
         alpha: Weight of the loss of `seq`, 0 to 1; that of `span` weighs 1 - alpha.
         decode_from: Whose spans are the output; "both" takes the spans that `span` looks at and joins the
-            log-odds that the two heads give them. For SeqNER and SpanNER.
+            log-odds that the two heads give them. For SeqNER, and SpanNER or a pointer.
         seq_weight: Share of the log-odds of `seq` where both decode, from 0 to under 1.
         """
         makers = {name: part.maker for name, part in parts(seq, span).items()}

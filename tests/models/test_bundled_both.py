@@ -13,6 +13,7 @@ from torch import nn
 from spacy_spanner.contract import Tokens
 from spacy_spanner.grouping import padding_budget
 from spacy_spanner.models.bundled import build_bundled_ner
+from spacy_spanner.models.global_pointer import GlobalPointer
 from spacy_spanner.models.seq_ner import SeqNER
 
 from ..systems import TEXTS, TRAIN_DATA, found, trained
@@ -69,6 +70,32 @@ def test_joined_odds_are_those_of_all_paths_and_classes(options):
         assert threshold == 0.0 or 0 < len(scores) < len(expected)
 
 
+@pytest.mark.parametrize("efficient", [False, True])
+def test_a_pointer_and_a_tagger_decode_together(efficient):
+    """The log-odds of a pointer are its logits, of spans of any width."""
+    share = 0.3
+    span = partial(GlobalPointer, head_size=4, efficient=efficient)
+    bundle = make_bundle(span=span, decode_from="both", seq_weight=share).double().eval()
+    for parameter in bundle.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    tokens = Tokens(make_tokens().x.double(), make_tokens().mask, LENGTHS)
+    logits = bundle.span.logits(tokens)  # (B, C, L, L)
+    expected = {}
+    for row, n in enumerate(LENGTHS):
+        of_tags = entity_odds(bundle.seq, tokens.x[row, :n])
+        for start, end, label in itertools.product(range(n), range(1, n + 1), range(N_LABELS)):
+            if start < end:
+                q = min(max(of_tags[start, end, label], 0.01), 0.99)
+                odds = logits[row, label, start, end - 1].item()
+                joined = (1 - share) * odds + share * math.log(q / (1 - q))
+                expected[row, start, end, label] = 1 / (1 + math.exp(-joined))
+    for threshold in (0.0, 0.3, 0.7):
+        found = bundle.decode(tokens, torch.full((N_LABELS,), threshold).double())
+        scores = dict(zip(map(tuple, found.spans.tolist()), found.scores.tolist(), strict=True))
+        assert scores == pytest.approx({k: v for k, v in expected.items() if v > threshold})
+        assert threshold == 0.0 or len(scores) < len(expected)
+
+
 def test_both_heads_decode_what_they_can():
     facts = build_bundled_ner(decode_from="both").attrs
     assert (facts["levels"], facts["max_width"], facts["threshold"]) == (None, 10, 0.5)
@@ -76,7 +103,7 @@ def test_both_heads_decode_what_they_can():
     assert padding_budget(bundle.eval(), 4) == padding_budget(bundle.train(), 4)
     nothing = bundle.decode(make_tokens(), torch.ones(N_LABELS))
     assert nothing.spans.shape == (0, 4) and nothing.scores.shape == (0,)
-    for heads in ({"seq": HEADS["modular"]()}, {"span": HEADS["pointer"]()}):
+    for heads in ({"seq": HEADS["modular"]()}, {"span": HEADS["locate"]()}):
         with pytest.raises(ValueError, match="decode_from"):
             build_bundled_ner(decode_from="both", **heads)
     with pytest.raises(ValueError, match="seq_weight"):
