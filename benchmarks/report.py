@@ -34,7 +34,7 @@ HEAD = """# Benchmarks
 
 Everything here is made by `make bench` (`python -m benchmarks report`) from the `.jsonl` files of the folder `benchmarks`, to which every finished run
 is appended (of a run measured again the last counts); only remarks and what the papers published are typed in. Figures are on the development parts, strict (ends and label), micro, over **all** gold spans, nested ones too. All
-systems of a table stand on the same encoder and take the same number of steps; each one's learning rate is the best of the same small grid for the first seed,
+systems of a table stand on the same encoder and take the same number of steps; each one's learning rate is the best of the same small grid for the first seed (where several were run with all seeds, the one with the best mean),
 on the development part, which flatters all of them alike, as does the choice of the best checkpoint. A table with a few rows is a table that is not finished.
 The grids are in `benchmarks/systems.py` (one rate for `tuned` and `tuned_intnet`); the two rows of Locate and Label with limited seeds take the rate of the full one. `hire` and
 `hire_document` weigh a token's own state .85 ([why](hierarchical_ner.md)), `hire_mix_07` is the default. Taggers and bundles have BIOES tags, `seq_ner_bio` those of the paper

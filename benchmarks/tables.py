@@ -25,14 +25,18 @@ def by_corpus(runs: List[Record]) -> List[Tuple[str, str, int, List[Record]]]:
 
 
 def best_runs(runs: List[Record]) -> Dict[str, List[Record]]:
-    """The runs of each system with its best learning rate, one for each seed."""
+    """The runs of each system with its best learning rate, one for each seed. Of rates that were run with
+    several seeds the mean decides: one seed may flatter or wrong a rate."""
     chosen: Dict[str, List[Record]] = {}
     for system in SYSTEMS:
-        own = [run for run in runs if run["system"] == system]
-        if own:
-            first_seed = own[0]["seed"]
-            best = max((run for run in own if run["seed"] == first_seed), key=quality)
-            chosen[system] = [run for run in own if run["learn_rate"] == best["learn_rate"]]
+        by_rate: Dict[float, List[Record]] = defaultdict(list)
+        for run in runs:
+            if run["system"] == system:
+                by_rate[run["learn_rate"]].append(run)
+        if by_rate:
+            chosen[system] = max(
+                by_rate.values(), key=lambda own: (len(own), mean(map(quality, own)))
+            )
     return chosen
 
 

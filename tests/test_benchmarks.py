@@ -80,6 +80,9 @@ def test_table_takes_the_best_learning_rate_and_all_its_seeds():
     runs += [record("ner", 64.0, learn_rate=0.002, seed=1), record("global_pointer", 70.0)]
     chosen = best_runs(runs)
     assert [run["f"] for run in chosen["ner"]] == [60.0, 64.0]
+    # A rate that looks better with the first seed alone, and is not.
+    more = [record("ner", 65.0, learn_rate=0.003), record("ner", 50.0, learn_rate=0.003, seed=1)]
+    assert best_runs([*runs, more[0]]) == best_runs([*runs, *more]) == chosen
     [(dataset, encoder, steps, own)] = by_corpus(runs)
     text = accuracy_section(dataset, encoder, steps, own)
     assert "62.0 ± 2.8" in text and "| `global_pointer` | 70.0 | 70.0 | 70.0 | 1 |" in text
