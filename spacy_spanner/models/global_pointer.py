@@ -46,6 +46,8 @@ class GlobalPointer(SpanModule, ListsCandidates):
         content_width: Optional[int] = None,
         content_layers: int = 1,
         content_max_width: int = 10,
+        content_product: bool = False,
+        content_norm: bool = False,
     ):
         """
         efficient: One query and key for all labels; for many labels.
@@ -62,6 +64,8 @@ class GlobalPointer(SpanModule, ListsCandidates):
             that also score them; null for none, as in the paper. Small encoders gain by them.
         content_layers: Convolutions over these vectors, in which a span sees those beside it.
         content_max_width: Widest span with such a vector; wider ones are scored by their ends alone.
+        content_product: These vectors also hold the product of the ends.
+        content_norm: Layer normalisation of these vectors.
         """
         super().__init__(width=width, n_labels=n_labels)
         self.dropout = Dropout(dropout)
@@ -84,6 +88,8 @@ class GlobalPointer(SpanModule, ListsCandidates):
                 size=content_width,
                 layers=content_layers,
                 max_width=content_max_width,
+                product=content_product,
+                normalise=content_norm,
             )
 
     @classmethod

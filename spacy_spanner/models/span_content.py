@@ -1,8 +1,9 @@
 """Scores of spans by all of their tokens, and by the spans around them.
 
 The ends of a span do not say what is between them. Here every span up to a width has a vector of its own,
-of its ends, the mean of its tokens and its width; convolutions over the table of these vectors let a span
-see those that begin or end beside it (Yan et al. 2022). What comes out is added to the scores of a head.
+of its ends, their product as an option, the mean of its tokens and its width; convolutions over the table
+of these vectors let a span see those that begin or end beside it (Yan et al. 2022). What comes out is added
+to the scores of a head.
 
 Axes: B rows, L tokens, W widths, D width, H content width, K outputs. Cell (b, i, w): the w + 1 tokens
 from i.
@@ -31,13 +32,24 @@ class SpanContent(nn.Module):
     part is projected once for each token, and the projections are added."""
 
     def __init__(
-        self, *, width: int, n_out: int, axis: LabelAxis, size: int, layers: int, max_width: int
+        self,
+        *,
+        width: int,
+        n_out: int,
+        axis: LabelAxis,
+        size: int,
+        layers: int,
+        max_width: int,
+        product: bool = False,
+        normalise: bool = False,
     ):
         """
         axis: Where the outputs hold labels.
         size: H.
         layers: Convolutions over the table.
         max_width: Widest span with a vector.
+        product: Also the product of two projections, of the first token and of the last.
+        normalise: Layer normalisation below the GELU.
         """
         super().__init__()
         self.size, self.max_width = size, max_width
@@ -51,6 +63,8 @@ class SpanContent(nn.Module):
         self.dropout = Dropout(DROPOUT)
         self.out = output_layer(size, n_out, axis)
         self.out_around = output_layer(size, n_out, axis) if layers else None
+        self.factors = nn.Linear(width, 2 * size) if product else None
+        self.norm = nn.LayerNorm(size) if normalise else None
 
     def forward(self, tokens: Tokens, max_width: int) -> Tensor:
         """What spans of up to the smaller one of the two widths get; undefined where a span would
@@ -70,7 +84,7 @@ class SpanContent(nn.Module):
         return scores + self.out_around(cells)
 
     def vectors(self, tokens: Tokens, n_widths: int) -> Tensor:
-        """Sums of the projected parts.  (B, L, W, H)"""
+        """Sums of the projected parts, normalised if so wanted.  (B, L, W, H)"""
         projected = tokens.pad(self.project(tokens.unpadded))  # (B, L, 3 H)
         first, last, inner = projected.split(self.size, dim=2)  # (B, L, H)
         # Up to and with each token. Such sums of half precision would lose what single tokens add.
@@ -79,7 +93,11 @@ class SpanContent(nn.Module):
         counts = torch.arange(1, n_widths + 1, device=sums.device)[:, None]  # (W, 1)
         means = (band_vectors(sums, n_widths) - before) / counts  # (B, L, W, H)
         cells = first[:, :, None] + band_vectors(last, n_widths) + means.to(first.dtype)
-        return cells + self.widths.weight[:n_widths]
+        cells = cells + self.widths.weight[:n_widths]
+        if self.factors is not None:
+            of_first, of_last = tokens.pad(self.factors(tokens.unpadded)).split(self.size, dim=2)
+            cells = cells + of_first[:, :, None] * band_vectors(of_last, n_widths)
+        return cells if self.norm is None else self.norm(cells)
 
     def cells(self, length: int) -> int:
         """Numbers of the largest tensor of a row of this length."""

@@ -22,6 +22,16 @@ HEADS = {
         build_global_pointer,
         {"head_size": 4, "content_width": H, "content_max_width": WIDEST},
     ),
+    "with_product": (
+        build_global_pointer,
+        {
+            "head_size": 4,
+            "content_width": H,
+            "content_max_width": WIDEST,
+            "content_product": True,
+            "content_norm": True,
+        },
+    ),
     "efficient_global_pointer": (
         build_efficient_global_pointer,
         {"head_size": 4, "content_width": H, "content_max_width": WIDEST},
@@ -30,11 +40,11 @@ HEADS = {
 }
 
 
-def make_content(layers, dtype=torch.float32):
+def make_content(layers, **options):
     torch.manual_seed(1)
     content = SpanContent(
-        width=D, n_out=C, axis=LABELS, size=H, layers=layers, max_width=WIDEST
-    ).to(dtype)
+        width=D, n_out=C, axis=LABELS, size=H, layers=layers, max_width=WIDEST, **options
+    )
     return filled(content).eval()
 
 
@@ -53,10 +63,19 @@ def filled(module):
 
 
 def slow_vector(content, x, i, w):
-    """GELU of the projected first token, last token, mean and width of one span."""
+    """GELU of the projected first token, last token, mean and width of one span, with the product of
+    its ends and normalised where that is asked for."""
     projected = [content.project(v).split(H) for v in x]
     inner = torch.stack([projected[k][2] for k in range(i, i + w + 1)]).mean(0)
-    return F.gelu(projected[i][0] + projected[i + w][1] + inner + content.widths.weight[w])
+    vector = projected[i][0] + projected[i + w][1] + inner + content.widths.weight[w]
+    if content.factors is not None:
+        of_first, of_last = content.factors(x[i])[:H], content.factors(x[i + w])[H:]
+        vector = vector + torch.stack([of_first[k] * of_last[k] for k in range(H)])
+    if content.norm is not None:
+        centred = vector - vector.mean()
+        vector = centred / (centred.square().mean() + content.norm.eps).sqrt()
+        vector = vector * content.norm.weight + content.norm.bias
+    return F.gelu(vector)
 
 
 def slow_scores(content, x, n_widths):
@@ -80,9 +99,12 @@ def slow_scores(content, x, n_widths):
     return {place: scores[place] + content.out_around(cells[place]) for place in places}
 
 
+@pytest.mark.parametrize("product", [False, True])
+@pytest.mark.parametrize("normalise", [False, True])
 @pytest.mark.parametrize("layers", [0, 1, 2])
-def test_scores_equal_a_slow_loop(layers):
-    content, tokens = make_content(layers), make_tokens(LENGTHS, D)
+def test_scores_equal_a_slow_loop(layers, normalise, product):
+    content = make_content(layers, normalise=normalise, product=product)
+    tokens = make_tokens(LENGTHS, D)
     scores = content(tokens, 10)
     assert scores.shape == (len(LENGTHS), max(LENGTHS), WIDEST, C)
     for row, length in enumerate(LENGTHS):
@@ -120,12 +142,10 @@ def test_values_of_a_band_are_those_of_the_cells_of_a_table(length):
             assert in_table[0, i, column] == (values[0, i, w] if w < 3 else 0)
 
 
+@pytest.mark.parametrize("name", ["global_pointer", "with_product"])
 @pytest.mark.parametrize("max_width", [None, 1, 2])
-def test_pointers_add_the_scores_of_the_content(max_width):
-    module, tokens = (
-        make_head("global_pointer", max_width=max_width).eval(),
-        make_tokens(LENGTHS, D),
-    )
+def test_pointers_add_the_scores_of_the_content(name, max_width):
+    module, tokens = make_head(name, max_width=max_width).eval(), make_tokens(LENGTHS, D)
     pair_table, both = module.table_of(tokens), module.logits(tokens)
     content, module.content = module.content, None
     by_ends = module.logits(tokens)
@@ -169,7 +189,7 @@ def test_batch_equals_single_rows(name):
         assert left[4] == pytest.approx(right[4], abs=2e-5)
 
 
-@pytest.mark.parametrize("name", ["global_pointer", "efficient_global_pointer"])
+@pytest.mark.parametrize("name", ["global_pointer", "with_product", "efficient_global_pointer"])
 @pytest.mark.parametrize("max_width", [None, 1])
 def test_gradient_is_that_of_finite_differences(name, max_width):
     module = make_head(name, torch.float64, max_width=max_width).eval()
