@@ -81,7 +81,6 @@ def test_spans_are_scored_by_their_content_over_the_small_bilstm(system, words, 
     assert (model["content_width"], model["content_layers"]) == (64, layers)
     if system != "span_ner":
         assert model["loss"] == ("multilabel_start" if layers else "multilabel")
-    if system == "global_pointer":
         assert model["content_product"] and model["content_norm"] == bool(layers)
     bundle = join_config("bundled_ner", "lstm", words=words, max_width=7)
     part = bundle["components"]["bundled_ner"]["model"]["span"]
