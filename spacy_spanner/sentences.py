@@ -44,12 +44,15 @@ def found_starts(doc: Doc) -> List[int]:
     ).tolist()
 
 
-def sentence_starts(docs: Sequence[Doc], longest: int) -> Tuple[numpy.ndarray, numpy.ndarray]:
+def sentence_starts(
+    docs: Sequence[Doc], longest: int, whole: int = 0
+) -> Tuple[numpy.ndarray, numpy.ndarray]:
     """Which tokens of consecutive documents begin a sentence, and which are in documents whose
     boundaries are annotated; rules apply to the others.  (T,) bool each
 
     longest: Longer sentences are cut into even parts, marked or not. A text without full stops, such
-        as a list or a table, would be one sentence for a component that goes by punctuation."""
+        as a list or a table, would be one sentence for a component that goes by punctuation.
+    whole: Documents of up to so many tokens are one sentence where nothing is marked."""
     docs = [doc for doc in docs if len(doc)]
     if not docs:
         return numpy.zeros(0, dtype=bool), numpy.zeros(0, dtype=bool)
@@ -60,7 +63,8 @@ def sentence_starts(docs: Sequence[Doc], longest: int) -> Tuple[numpy.ndarray, n
     marked = numpy.repeat(numpy.add.reduceat(marks != 0, first) > 0, lengths)  # (T,)
     starts = marks == 1
     starts[first] = True
-    starts |= rule_based_starts(docs[0].vocab, orth, starts) & ~marked
+    ruled = ~marked & numpy.repeat(lengths > whole, lengths)  # (T,)
+    starts |= rule_based_starts(docs[0].vocab, orth, starts) & ruled
     cut = cut_evenly(starts, longest)
     return cut, marked & (cut == starts)  # where a sentence was cut nobody marked a boundary
 

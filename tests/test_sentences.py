@@ -5,7 +5,8 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 
-from spacy_spanner.sentences import marked_starts, sentence_starts
+from spacy_spanner.pipeline.rows import cut_rows
+from spacy_spanner.sentences import found_starts, marked_starts, sentence_starts
 
 VOCAB = spacy.blank("en").vocab
 LONGEST = 20
@@ -59,6 +60,19 @@ def test_sentences_longer_than_the_bound_are_cut_evenly():
     assert starts_of([]) == [] and starts_of(["w"]) == [0]
     marked = [True, False, True, *[False] * LONGEST]
     assert starts_of(["w"] * len(marked), sent_starts=marked) == [0, 2, 13]
+
+
+def test_short_documents_are_one_sentence_if_so_wanted():
+    """For a head as for its encoder: corpora come so."""
+    text = "He came . She left .".split()
+    docs = [Doc(VOCAB, words=text), Doc(VOCAB, words=text * 2)]
+    docs.append(Doc(VOCAB, words=text, sent_starts=[i in (0, 4) for i in range(len(text))]))
+    starts = sentence_starts(docs, LONGEST, whole=6)[0]
+    assert numpy.flatnonzero(starts).tolist() == [0, 6, 9, 12, 15, 18, 22]
+    assert found_starts(docs[0]) == [0] == found_starts(docs[1])
+    rows = cut_rows(docs, window=50, overlap=8, pack=True, marked=docs)
+    assert rows.sentence_starts is not None
+    assert numpy.flatnonzero(rows.sentence_starts).tolist() == [0, 6, 18, 22]
 
 
 def test_documents_do_not_matter_to_each_other():

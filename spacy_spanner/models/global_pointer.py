@@ -18,7 +18,7 @@ from ..spans.pair_table import PairTable
 from .builder import architecture
 from .cell_losses import binary_loss, multilabel_loss, multilabel_loss_of_starts
 from .pointer_scorers import EfficientPairScorer, PairScorer, check_pointer, hidden_layer
-from .span_content import SpanContent, content_rules
+from .span_content import SpanContent, content_rules, sees_neighbours
 
 CELL_LOSSES = {
     "multilabel": multilabel_loss,
@@ -96,7 +96,7 @@ class GlobalPointer(SpanModule, ListsCandidates):
     def facts(cls, options: Mapping[str, Any]) -> Facts:
         check_pointer(cls.__name__, options)
         check(cls.__name__, options, content_rules(options))
-        return Facts(max_width=options["max_width"])
+        return Facts(max_width=options["max_width"], needs_sentences=sees_neighbours(options))
 
     def table_of(self, tokens: Tokens) -> PairTable:
         """The form of the table of a batch of rows."""

@@ -2,11 +2,11 @@
 
 The ends of a span do not say what is between them. Here every span up to a width has a vector of its own,
 of its ends, their product as an option, the mean of its tokens and its width; convolutions over the table
-of these vectors let a span see those that begin or end beside it (Yan et al. 2022). What comes out is added
-to the scores of a head.
+of these vectors let a span see those of its sentence that begin or end beside it (Yan et al. 2022). What
+comes out is added to the scores of a head.
 
-Axes: B rows, L tokens, W widths, D width, H content width, K outputs. Cell (b, i, w): the w + 1 tokens
-from i.
+Axes: B rows, L tokens, T unpadded tokens, W widths, D width, H content width, K outputs. Cell (b, i, w):
+the w + 1 tokens from i.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from ..contract import Tokens
 from ..dropout import Dropout
 from ..gelu import gelu
 from ..label_axes import LabelAxis, mark
-from ..spans.bands import band_mask, band_vectors
+from ..spans.bands import band_vectors
+from ..spans.sentence_line import SentenceLine
 
 DROPOUT = 0.1  # .3 was worse (docs/accuracy.md)
 
@@ -76,12 +77,20 @@ class SpanContent(nn.Module):
         scores = self.out(cells)
         if self.out_around is None:
             return scores
-        # What is no span must look the same wherever a row ends.
-        inside = band_mask(tokens.mask, n_widths)[..., None].to(cells.dtype)  # (B, L, W, 1)
+        by_token = self.around(tokens.unpad(cells), tokens).flatten(1)  # (T, W K)
+        return scores + tokens.pad(by_token).view_as(scores)
+
+    def around(self, cells: Tensor, tokens: Tokens) -> Tensor:
+        """What the spans beside them add to spans within one sentence, 0 for others; a row may hold
+        sentences that have nothing to do with each other.  (T, W, H) -> (T, W, K)"""
+        assert self.out_around is not None
+        line = SentenceLine(tokens, gap=1)  # as far as a convolution sees
+        inside = line.spans(cells.shape[1])[..., None].to(cells.dtype)  # (T, W, 1)
         for convolve, norm in zip(self.convolutions, self.norms, strict=True):
-            around = convolve((cells * inside).permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
-            cells = gelu(norm(around).flatten(0, 2)).view(shape)
-        return scores + self.out_around(cells)
+            image = line.lay(cells * inside).permute(2, 0, 1)[None]  # (1, H, N, W)
+            seen = line.take(convolve(image)[0].permute(1, 2, 0))  # (T, W, H)
+            cells = gelu(norm(seen).flatten(0, 1)).view_as(seen)
+        return self.out_around(cells) * inside
 
     def vectors(self, tokens: Tokens, n_widths: int) -> Tensor:
         """Sums of the projected parts, normalised if so wanted.  (B, L, W, H)"""
@@ -111,6 +120,11 @@ def output_layer(size: int, n_out: int, axis: LabelAxis) -> nn.Linear:
     for parameter in layer.parameters():
         mark(parameter, axis, factor=0.0)
     return layer
+
+
+def sees_neighbours(options: Mapping[str, Any]) -> bool:
+    """Whether a head with these options has convolutions, which must know where sentences begin."""
+    return options["content_width"] is not None and options["content_layers"] > 0
 
 
 def content_rules(options: Mapping[str, Any]) -> List[Tuple[str, bool, str]]:

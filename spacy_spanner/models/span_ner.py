@@ -20,7 +20,7 @@ from ..spans.bands import all_known, band_mask, band_view, clear_spans
 from ..spans.pooling import project_band_max
 from ..spans.sampling import sample_rows
 from .builder import architecture
-from .span_content import SpanContent, content_rules
+from .span_content import SpanContent, content_rules, sees_neighbours
 
 N_LENGTHS = 100  # rows of the length table; longer spans share the last one
 
@@ -60,6 +60,8 @@ class SpanNER(SpanModule, ListsCandidates):
         dropout: float = 0.1,
         content_width: Optional[int] = None,
         content_layers: int = 1,
+        content_product: bool = False,
+        content_norm: bool = False,
     ):
         """
         max_width: The widest span, in tokens, that is looked at when predicting; one that holds 99 %
@@ -73,6 +75,8 @@ class SpanNER(SpanModule, ListsCandidates):
         content_width: Width of the vectors of spans (their ends, the mean of their tokens, their width)
             that also score them, behind a GELU layer; null for none, as in the paper.
         content_layers: Convolutions over these vectors, in which a span sees those beside it.
+        content_product: These vectors also hold the product of the ends.
+        content_norm: Layer normalisation of these vectors.
         """
         super().__init__(width=width, n_labels=n_labels)
         self.max_width = max_width
@@ -92,6 +96,8 @@ class SpanNER(SpanModule, ListsCandidates):
                 size=content_width,
                 layers=content_layers,
                 max_width=max_width,
+                product=content_product,
+                normalise=content_norm,
             )
 
     @classmethod
@@ -99,9 +105,10 @@ class SpanNER(SpanModule, ListsCandidates):
         least = {"max_width": 1, "length_width": 1, "max_negatives": 0}
         rules = [(o, options[o] >= n, f"it must be at least {n}") for o, n in least.items()]
         check("SpanNER", options, [*rules, *content_rules(options)])
+        has_context = "context" in PARTS[options["representation"]]
         return Facts(
             max_width=options["max_width"],
-            needs_sentences="context" in PARTS[options["representation"]],
+            needs_sentences=has_context or sees_neighbours(options),
             threshold=0.0,
         )
 

@@ -8,7 +8,7 @@ import numpy
 from spacy.tokens import Doc
 
 from ..batch import END, START, Rows
-from ..sentences import found_starts, marked_starts, sentence_starts
+from ..sentences import ONE_SENTENCE, found_starts, marked_starts, sentence_starts
 
 Row = Tuple[int, int, int, int]  # start, end, own start, own end
 
@@ -50,7 +50,8 @@ def cut_rows(
     if pack and joined.any():
         rows.table = join_rows(rows.table, end=int(lengths[joined].sum()), window=window)
     if marked is not None:
-        found = sentence_starts([marked[i] for i in order], longest_sentence)
+        # As `found_starts` has it, so that a head sees the sentences that its encoder sees.
+        found = sentence_starts([marked[i] for i in order], longest_sentence, whole=ONE_SENTENCE)
         rows.sentence_starts, rows.marked = found
     return rows
 

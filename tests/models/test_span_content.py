@@ -11,8 +11,17 @@ from spacy_spanner.models.span_content import SpanContent
 from spacy_spanner.models.span_ner import build_span_ner
 from spacy_spanner.spans.bands import pairs_of_band
 from spacy_spanner.spans.pair_table import PairTable
+from spacy_spanner.spans.sentence_line import SentenceLine
 
-from ..rows import gradient_is_exact, loss_on_meta, make_gold, make_tokens, one_row, table
+from ..rows import (
+    gradient_is_exact,
+    loss_on_meta,
+    make_gold,
+    make_tokens,
+    one_row,
+    table,
+    with_sentences,
+)
 
 D, C, H, WIDEST = 6, 3, 5, 3
 LENGTHS = [5, 3, 1, 4]
@@ -37,6 +46,15 @@ HEADS = {
         {"head_size": 4, "content_width": H, "content_max_width": WIDEST},
     ),
     "span_ner": (build_span_ner, {"content_width": H, "max_width": WIDEST}),
+    "span_ner_with_product": (
+        build_span_ner,
+        {
+            "content_width": H,
+            "max_width": WIDEST,
+            "content_product": True,
+            "content_norm": True,
+        },
+    ),
 }
 
 
@@ -78,15 +96,27 @@ def slow_vector(content, x, i, w):
     return F.gelu(vector)
 
 
-def slow_scores(content, x, n_widths):
-    """The scores of all spans of a row by loops over cells and their neighbours."""
+def slow_scores(content, x, n_widths, starts=(0,)):
+    """The scores of all spans of a row by loops over cells and their neighbours, in sentences that begin
+    at `starts`."""
     n = len(x)
     places = [(i, w) for i in range(n) for w in range(n_widths) if i + w < n]
     cells = {place: slow_vector(content, x, *place) for place in places}
     scores = {place: content.out(vector) for place, vector in cells.items()}
+    if content.out_around is None:
+        return scores
+    for begin, end in zip(starts, [*starts[1:], n]):
+        within = {(i, w): cells[i, w] for i, w in places if begin <= i and i + w < end}
+        for place, added in slow_around(content, within).items():
+            scores[place] = scores[place] + added
+    return scores
+
+
+def slow_around(content, cells):
+    """What the spans of one sentence, whose vectors these are, get from those beside them."""
     for convolve, norm in zip(content.convolutions, content.norms):
         after = {}
-        for i, w in places:
+        for i, w in cells:
             around = convolve.bias.clone()
             for a in (-1, 0, 1):
                 for b in (-1, 0, 1):
@@ -94,9 +124,7 @@ def slow_scores(content, x, n_widths):
                         around = around + convolve.weight[:, :, a + 1, b + 1] @ cells[i + a, w + b]
             after[i, w] = F.gelu(norm(around))
         cells = after
-    if content.out_around is None:
-        return scores
-    return {place: scores[place] + content.out_around(cells[place]) for place in places}
+    return {place: content.out_around(vector) for place, vector in cells.items()}
 
 
 @pytest.mark.parametrize("product", [False, True])
@@ -112,6 +140,46 @@ def test_scores_equal_a_slow_loop(layers, normalise, product):
         assert slow
         for (i, w), expected in slow.items():
             torch.testing.assert_close(scores[row, i, w], expected, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_spans_see_those_of_their_own_sentence_alone(layers):
+    content = make_content(layers)
+    tokens = make_tokens(LENGTHS, D)
+    starts = {0: (0, 2, 4), 3: (0, 3)}
+    inside = [(row, token) for row, tokens_of in starts.items() for token in tokens_of]
+    scores = content(with_sentences(tokens, inside), WIDEST)
+    for row, length in enumerate(LENGTHS):
+        x = tokens.x[row, :length]
+        for (i, w), expected in slow_scores(content, x, WIDEST, starts.get(row, (0,))).items():
+            torch.testing.assert_close(scores[row, i, w], expected, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("n_widths", [1, 2, 10])
+def test_sentences_on_a_line(n_widths):
+    """Rows of 5, 3, 1 and 4 tokens; sentences of 2 and 3, 3, 1, 3 and 1."""
+    tokens = with_sentences(make_tokens(LENGTHS, D), [(0, 2), (3, 3)])
+    line = SentenceLine(tokens, gap=2)
+    places = [0, 1, 4, 5, 6, 9, 10, 11, 14, 17, 18, 19, 22]
+    assert line.place.tolist() == places and line.length == 23
+    left = [2, 1, 3, 2, 1, 3, 2, 1, 1, 3, 2, 1, 1]
+    expected = [[w + 1 <= n for w in range(n_widths)] for n in left]
+    assert line.spans(n_widths).tolist() == expected
+    values = torch.randn(13, 2)
+    laid = line.lay(values)
+    assert torch.equal(line.take(laid), values)
+    assert laid.abs().sum() == pytest.approx(values.abs().sum().item())  # nothing in the gaps
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_only_convolutions_must_know_sentences(name):
+    build, settings = HEADS[name]
+    context = {"representation": "boundary"} if "span_ner" in name else {}
+    for layers, needed in [(0, False), (1, True)]:
+        model = build(None, **{**settings, **context, "content_layers": layers})
+        assert model.attrs["needs_sentences"] == needed
+    model = build(None, **{**settings, **context, "content_width": None})
+    assert not model.attrs["needs_sentences"]
 
 
 def test_no_wider_than_asked_for():
