@@ -64,7 +64,7 @@ def test_sentences_longer_than_the_bound_are_cut_evenly():
 
 def test_short_documents_are_one_sentence_if_so_wanted():
     """For a head as for its encoder: corpora come so."""
-    text = "He came . She left .".split()
+    text = ["He", "came", ".", "She", "left", "."]
     docs = [Doc(VOCAB, words=text), Doc(VOCAB, words=text * 2)]
     docs.append(Doc(VOCAB, words=text, sent_starts=[i in (0, 4) for i in range(len(text))]))
     starts = sentence_starts(docs, LONGEST, whole=6)[0]
