@@ -11,7 +11,7 @@ import typer
 from spacy.tokens import DocBin
 from typer.testing import CliRunner
 
-from scripts import compare_systems, fetch, require_gpu
+from scripts import compare_systems, fetch, require_gpu, score_table
 
 from .analysis.cases import GOLD, OTHER, PRED, make_docs
 from .commands import parse, parse_script
@@ -166,3 +166,16 @@ def test_systems_are_compared_in_one_table_and_chart(tmp_path):
     for row in rows:
         assert row["system"] in text and f"{100 * row['f']:.1f}" in text
     assert run(compare_systems.main, paths["gold"], paths["base"])[0] == 2
+
+
+def test_the_last_table_says_how_sure_the_difference_is(tmp_path):
+    for name, f in [("auto", 0.842), ("spancat", 0.803)]:
+        scores = {"spans_sc_p": f, "spans_sc_r": f, "spans_sc_f": f, "spans_sc_per_type": {}}
+        srsly.write_json(tmp_path / f"{name}.json", {**scores, "speed": 20_000.0})
+    change = {"value": 0.039, "low": -0.004, "high": 0.0811, "p_value": 0.0712, "resamples": 1000}
+    srsly.write_json(tmp_path / "analysis.json", {"comparison": {"f_score": change}})
+    files = [tmp_path / "auto.json", tmp_path / "spancat.json"]
+    code, told = run(score_table.main, *files, "--analysis", tmp_path / "analysis.json")
+    assert code == 0 and "84.2" in told and "80.3" in told
+    told = " ".join(told.split())
+    assert "F of auto minus spancat: +3.9 (95 % interval -0.4 to +8.1, p = 0.071" in told
