@@ -87,8 +87,8 @@ class SpanContent(nn.Module):
         line = SentenceLine(tokens, gap=1)  # as far as a convolution sees
         inside = line.spans(cells.shape[1])[..., None].to(cells.dtype)  # (T, W, 1)
         for convolve, norm in zip(self.convolutions, self.norms, strict=True):
-            image = line.lay(cells * inside).permute(2, 0, 1)[None]  # (1, H, N, W)
-            seen = line.take(convolve(image)[0].permute(1, 2, 0))  # (T, W, H)
+            image = line.lay(cells * inside)[None].permute(0, 3, 1, 2)  # (1, H, N, W)
+            seen = line.take(convolve(image).permute(0, 2, 3, 1)[0])  # (T, W, H)
             cells = gelu(norm(seen).flatten(0, 1)).view_as(seen)
         return self.out_around(cells) * inside
 
