@@ -84,7 +84,8 @@ class SpanContent(nn.Module):
         """What the spans beside them add to spans within one sentence, 0 for others; a row may hold
         sentences that have nothing to do with each other.  (T, W, H) -> (T, W, K)"""
         assert self.out_around is not None
-        line = SentenceLine(tokens, gap=1)  # as far as a convolution sees
+        lengths = tokens.lengths if tokens.sentences is None else tokens.sentences.lengths
+        line = SentenceLine(lengths, gap=1, device=cells.device)  # as far as a convolution sees
         inside = line.spans(cells.shape[1])[..., None].to(cells.dtype)  # (T, W, 1)
         for convolve, norm in zip(self.convolutions, self.norms, strict=True):
             image = line.lay(cells * inside)[None].permute(0, 3, 1, 2)  # (1, H, N, W)

@@ -3,30 +3,30 @@
 What looks a few tokens to each side on such a line sees its own sentence alone, whatever a row holds
 beside it, and padding is not computed.
 
-Axes: B rows, L tokens of a row, T unpadded tokens, N places of the line.
+Axes: S sentences, T tokens, N places of the line.
 """
 
 from __future__ import annotations
+
+from typing import List
 
 import numpy
 import torch
 from torch import Tensor
 
-from ..contract import Tokens
-
 
 class SentenceLine:
     """Where each token is on the line, and how many tokens of its sentence are left."""
 
-    def __init__(self, tokens: Tokens, gap: int):
-        """gap: Empty places between two sentences."""
-        inside = tokens.sentences
-        lengths = numpy.array(tokens.lengths if inside is None else inside.lengths)  # (S,)
-        first = lengths.cumsum() - lengths  # (S,) among the unpadded tokens
+    def __init__(self, sentences: List[int], gap: int, device: torch.device):
+        """
+        sentences: Tokens of each.  (S,)
+        gap: Empty places between two of them.
+        """
+        lengths = numpy.array(sentences)  # (S,)
+        first = lengths.cumsum() - lengths  # (S,) among the tokens
         steps = numpy.arange(lengths.sum()) - first.repeat(lengths)  # (T,) within the sentence
         gaps = gap * numpy.arange(len(lengths))  # (S,) before each sentence
-        device = tokens.mask.device
-        self.tokens = tokens
         self.length = int(lengths.sum() + gaps.max(initial=0))  # N
         self.place = torch.from_numpy((first + gaps).repeat(lengths) + steps).to(device)  # (T,)
         self.left = torch.from_numpy(lengths.repeat(lengths) - steps).to(device)  # (T,)

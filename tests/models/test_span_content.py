@@ -157,9 +157,7 @@ def test_spans_see_those_of_their_own_sentence_alone(layers):
 
 @pytest.mark.parametrize("n_widths", [1, 2, 10])
 def test_sentences_on_a_line(n_widths):
-    """Rows of 5, 3, 1 and 4 tokens; sentences of 2 and 3, 3, 1, 3 and 1."""
-    tokens = with_sentences(make_tokens(LENGTHS, D), [(0, 2), (3, 3)])
-    line = SentenceLine(tokens, gap=2)
+    line = SentenceLine([2, 3, 3, 1, 3, 1], gap=2, device=torch.device("cpu"))
     places = [0, 1, 4, 5, 6, 9, 10, 11, 14, 17, 18, 19, 22]
     assert line.place.tolist() == places and line.length == 23
     left = [2, 1, 3, 2, 1, 3, 2, 1, 1, 3, 2, 1, 1]
