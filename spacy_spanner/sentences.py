@@ -21,6 +21,7 @@ ENDS = frozenset(Sentencizer.default_punct_chars)
 WORD_WITH_STOP = re.compile(r"([^\W\d_]{5,}|[a-z]{4,}|\d+)\.")
 BLANK_LINE = re.compile(r"\s*\n\s*\n\s*")
 ONE_SENTENCE = 48  # tokens of a document that is taken for one sentence
+LONGEST = 128  # tokens of a sentence for a head; few sentences are longer, many lists and tables
 QUOTE = '"'  # opens and closes
 CLOSING = frozenset(")]}'’”»") | {"''"}  # noqa: RUF001
 

@@ -18,7 +18,6 @@ from thinc.api import Model, Optimizer, set_dropout_rate
 
 from ..batch import START, RowGold, Rows, SpanBatch, SpanPrediction
 from ..errors import Errors, Warnings
-from ..sentences import ONE_SENTENCE
 from .configured import ConfiguredPipe
 from .gold import TOO_WIDE, span_keys
 from .outputs import flatten_prediction, write_ents, write_spans
@@ -31,8 +30,6 @@ class TablePipe(ConfiguredPipe, ABC):
     `_row_gold`) and what could not be learned (`_report`)."""
 
     new_counts: Callable[[], Any]  # makes what lost gold is counted in
-    # A context vector of many more tokens than the sentences of training have is nothing the head knows.
-    longest_sentence: ClassVar[int] = ONE_SENTENCE
     prefixes: ClassVar[Tuple[str, ...]] = ("",)  # of the thresholds that the head takes, in order
     _rehearsal_model: Optional[Model] = None  # `nlp.resume_training` puts a copy of the model here
 
@@ -259,7 +256,6 @@ class TablePipe(ConfiguredPipe, ABC):
             pack=pack,
             joined=joined,
             marked=marked if needed else None,
-            longest_sentence=self.longest_sentence,
         )
 
     def _max_width(self) -> Optional[int]:

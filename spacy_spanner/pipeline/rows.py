@@ -8,7 +8,7 @@ import numpy
 from spacy.tokens import Doc
 
 from ..batch import END, START, Rows
-from ..sentences import ONE_SENTENCE, found_starts, marked_starts, sentence_starts
+from ..sentences import LONGEST, ONE_SENTENCE, found_starts, marked_starts, sentence_starts
 
 Row = Tuple[int, int, int, int]  # start, end, own start, own end
 
@@ -21,7 +21,6 @@ def cut_rows(
     pack: bool,
     joined: Optional[numpy.ndarray] = None,
     marked: Optional[Sequence[Doc]] = None,
-    longest_sentence: int = 128,
 ) -> Rows:
     """The rows of a batch of documents; those without tokens have none.
 
@@ -33,7 +32,6 @@ def cut_rows(
         in training, so that rows are as long as those of prediction.
     marked: Documents of the same tokens, from which to read where sentences begin; None for rows
         that need not know.
-    longest_sentence: Tokens of a sentence, at most; longer ones are cut.
     """
     lengths = numpy.array([len(doc) for doc in docs], dtype="int64")
     if joined is None:
@@ -51,7 +49,7 @@ def cut_rows(
         rows.table = join_rows(rows.table, end=int(lengths[joined].sum()), window=window)
     if marked is not None:
         # As `found_starts` has it, so that a head sees the sentences that its encoder sees.
-        found = sentence_starts([marked[i] for i in order], longest_sentence, whole=ONE_SENTENCE)
+        found = sentence_starts([marked[i] for i in order], LONGEST, whole=ONE_SENTENCE)
         rows.sentence_starts, rows.marked = found
     return rows
 

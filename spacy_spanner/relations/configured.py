@@ -39,7 +39,6 @@ class ConfiguredRelationPipe(TablePipe):
         "given_labels": "nG",
     }
     new_counts = Lost
-    longest_sentence = 128  # relations are looked for inside sentences
     prefixes = ("", "relation_")
 
     entities_key = TablePipe.gold_key  # its former name here
