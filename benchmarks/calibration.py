@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import List, Optional
+from typing import Dict, List
 
 import numpy
 from spacy.tokens import Doc, Span
@@ -12,9 +12,10 @@ from spacy_spanner.corpus.docs import scored_spans
 from spacy_spanner.span_scores import span_key
 
 
-def calibration_error(docs: List[Doc], predicted: List[Doc]) -> Optional[float]:
-    """The expected calibration error in points; None where no span has a confidence. Gold is compared
-    by tokens, because documents made from words alone have other spaces."""
+def calibration_scores(docs: List[Doc], predicted: List[Doc]) -> Dict[str, float]:
+    """The expected calibration error in points, and what it would be by chance; nothing where no span
+    has a confidence. Gold is compared by tokens, because documents made from words alone have other
+    spaces."""
     scores: List[float] = []
     correct: List[bool] = []
     for gold_doc, pred_doc in zip(docs, predicted, strict=True):
@@ -28,5 +29,7 @@ def calibration_error(docs: List[Doc], predicted: List[Doc]) -> Optional[float]:
         scores += known.values()
         correct += [key in gold for key in known]
     if not scores:
-        return None
-    return round(100 * calibration(numpy.array(scores), numpy.array(correct)).error, 2)
+        return {}
+    curve = calibration(numpy.array(scores), numpy.array(correct))
+    parts = {"calibration_error": curve.error, "calibration_chance": curve.chance}
+    return {name: round(100 * value, 2) for name, value in parts.items()}

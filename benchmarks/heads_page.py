@@ -43,7 +43,8 @@ spaCy's, of those on which it and at least one of these were measured.
 
 RECOMMENDED = """The recommended system beside the best of spaCy's. "Clear" is as above. The
 calibration error is in points, without and with thresholds and temperature fitted on the same
-development part, as training saves them.
+development part, as training saves them; by chance it would be the last number, were every fitted
+confidence the true probability.
 """
 
 FITTED = """The same with thresholds fitted on that part on both sides: ours as training saves them, that of
@@ -64,7 +65,7 @@ def heads_section(runs: List[Record]) -> str:
     rows = recommended_rows(heads)
     if rows:
         head = ["corpus, encoder", "spaCy", "F", "recommended", "F", "distance", "clear"]
-        head += ["calibration error", "fitted"]
+        head += ["calibration error", "fitted", "by chance"]
         parts += [RECOMMENDED, *table(head, rows), ""]
     parts += [FITTED, *heads_table(with_fit(heads)), ""]
     return "\n".join(parts)
@@ -148,6 +149,7 @@ def recommended_rows(heads: Heads) -> List[List[str]]:
             fitted = [run.get("fitted", {}) for run in own[name]]
             cells = compared(peer, name, scores_of(own))
             cells += [known_spread(part, "calibration_error") for part in (own[name], fitted)]
+            cells.append(known_spread(fitted, "calibration_chance"))
             rows.append([f"{dataset}, `{CORPORA[dataset]}`", *cells])
     return rows
 

@@ -21,7 +21,7 @@ from thinc.api import require_cpu
 from spacy_spanner.acceleration import remember_codecs, use_fastest_ops
 
 from .app import ONE_THREAD
-from .calibration import calibration_error
+from .calibration import calibration_scores
 from .data import CACHE, DATASETS, corpus, read_docs
 from .documents import to_predict
 from .scoring import score_pairs
@@ -109,7 +109,7 @@ def score(best: Path, dev: Path, lang: str) -> Dict[str, Any]:
         found[f"words_per_second_{name}"] = words_per_second(nlp, docs)
     predicted = list(nlp.pipe(to_predict(docs, nlp.vocab, marked=False)))
     found.update(score_pairs(docs, predicted), components=nlp.pipe_names)
-    found["calibration_error"] = calibration_error(docs, predicted)
+    found.update(calibration_scores(docs, predicted))
     return found
 
 

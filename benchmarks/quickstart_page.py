@@ -20,7 +20,8 @@ so; then `spacy train` with the training part (of a large corpus its first {LIMI
 development part, on which both are scored. Training stops by the rules of each config. F is over all
 gold spans, with the spread where there are several seeds. The calibration error is in points (`ner`
 gives no confidences); our thresholds and temperature were fitted on the same part when training saved
-the model, as every user of `config auto` has it. Seconds and words per second are of the processor's
+the model, as every user of `config auto` has it; by chance it would be the next number, were every
+confidence of ours the true probability. Seconds and words per second are of the processor's
 time, one thread; words per second as a program gets them that calls nothing of ours, and "faster
 products" is the ratio where both have numpy's matrix products instead of thinc's BLIS. The last row has
 the mean distance and the geometric mean of the ratios over the corpora of which both sides were
@@ -104,7 +105,15 @@ def complete(pairs: Iterable[Pair]) -> List[Pair]:
 
 
 def pairs_table(pairs: List[Pair]) -> List[str]:
-    head = ["corpus", "F, spaCy", "F, ours", "distance", "calibration error, spaCy", "ours"]
+    head = [
+        "corpus",
+        "F, spaCy",
+        "F, ours",
+        "distance",
+        "calibration error, spaCy",
+        "ours",
+        "by chance",
+    ]
     head += [
         "training seconds, spaCy",
         "ours",
@@ -119,13 +128,14 @@ def pairs_table(pairs: List[Pair]) -> List[str]:
         both = all(sides)
         cells = [name_of(pair), *map(scored, sides), f"{pair.distance:+.1f}" if both else ""]
         cells += [known_spread(side, "calibration_error") for side in sides]
+        cells.append(known_spread(pair.ours, "calibration_chance"))
         cells += [whole(side, key) for key in ("train_seconds", DEFAULT) for side in sides]
         cells += [f"{pair.ratio(key):.2f}" if both else "" for key in (DEFAULT, FASTEST)]
         rows.append(cells)
     known = complete(pairs)
     if known:
         ratios = [times(known, key) for key in (DEFAULT, FASTEST)]
-        rows.append([mean_name(known), "", "", mean_distance(known), *[""] * 6, *ratios])
+        rows.append([mean_name(known), "", "", mean_distance(known), *[""] * 7, *ratios])
     return table(head, rows)
 
 

@@ -13,7 +13,7 @@ from spacy.tokens import Doc, Span
 from spacy_spanner.callbacks import make_fit_thresholds
 from spacy_spanner.relations import doc_relations
 
-from .calibration import calibration_error
+from .calibration import calibration_scores
 from .documents import FORMS, documents, to_predict
 from .peer_threshold import fitted_threshold
 
@@ -33,7 +33,7 @@ def score(nlp: Any, docs: List[Doc], *, brief: bool = False) -> Dict[str, Any]:
         for gold in map(key_of, gold_doc.spans["sc"]):
             by_width[gold[1] - gold[0]].score_set(found & {gold}, {gold})
     scores = score_pairs(docs, predicted)
-    scores["calibration_error"] = calibration_error(docs, predicted)
+    scores.update(calibration_scores(docs, predicted))
     scores["predict_words_per_second"] = round(sum(map(len, docs)) / seconds)
     # width -> [found, all] of the gold spans
     scores["by_width"] = {w: [s.tp, s.tp + s.fn] for w, s in sorted(by_width.items())}
@@ -55,8 +55,7 @@ def fitted_scores(nlp: Any, docs: List[Doc]) -> Dict[str, Any]:
         if fitted is nlp and not is_spancat:
             return {}
         predicted = predict(fitted, docs)
-    error = calibration_error(docs, predicted)
-    return {"fitted": {**score_pairs(docs, predicted), "calibration_error": error}}
+    return {"fitted": {**score_pairs(docs, predicted), **calibration_scores(docs, predicted)}}
 
 
 def predict(nlp: Any, docs: List[Doc]) -> List[Doc]:

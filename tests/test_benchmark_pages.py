@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from benchmarks import __main__ as commands_of
 from benchmarks import accuracy, data, quickstart, scoring
-from benchmarks.calibration import calibration_error
+from benchmarks.calibration import calibration_scores
 from benchmarks.document_page import document_lines
 from benchmarks.heads_page import CORPORA, HEADS, heads_section
 from benchmarks.quickstart_page import quickstart_section, short_quickstart
@@ -40,6 +40,7 @@ def user_run(side, f, *, dataset="conll04", seed=0, words=1000, error=2.0, **mor
         "f": f,
         "components": ["tok2vec", "bundled_ner" if side == "ours" else "ner"],
         "calibration_error": error,
+        "calibration_chance": 2.5,
         "commit": "abc",
         "machine": "a machine",
         **more,
@@ -60,12 +61,12 @@ def both_sides():
 
 def test_what_a_user_gets():
     text = quickstart_section(both_sides())
-    first = "| conll04 | 70.0 `ner` | 82.0 ± 2.8 `bundled_ner` | +12.0 |  | 3.0 ± 1.4 "
+    first = "| conll04 | 70.0 `ner` | 82.0 ± 2.8 `bundled_ner` | +12.0 |  | 3.0 ± 1.4 | 2.5 ± 0.0 "
     assert f"{first}| 200 | 300 | 1,000 | 2,000 | 2.00 | 2.00 |" in text
     assert "| wnut17 | 40.0 `ner` | 42.0 `bundled_ner` | +2.0 |" in text
     assert "| wnut17, GloVe | 40.0 `ner` | 48.0 `bundled_ner` | +8.0 |" in text
     # One row of each corpus counts: mean of 12 and 8, geometric mean of 2 and 1/2.
-    assert "| mean of 2 corpora |  |  | +10.0 |  |  |  |  |  |  | 1.00 | 1.00 |" in text
+    assert "| mean of 2 corpora |  |  | +10.0 |  |  |  |  |  |  |  | 1.00 | 1.00 |" in text
     assert '"quickstart --data DATA --datasets conll04,wnut17 --seeds 0,1"' in text
     assert '"quickstart --data DATA --datasets wnut17 --seeds 0 --vectors VECTORS"' in text
     assert "--optimize accuracy" not in text and text.count("| corpus |") == 1
@@ -104,7 +105,8 @@ def head_run(dataset, system, f, **more):
 
 
 def head_runs():
-    fitted = {"calibration_error": 9.0, "fitted": {"f": 81.0, "calibration_error": 3.0}}
+    calibrated = {"f": 81.0, "calibration_error": 3.0, "calibration_chance": 2.0}
+    fitted = {"calibration_error": 9.0, "fitted": calibrated}
     return [
         head_run("demo", "ner", 60.0),
         head_run("demo", "spancat", 78.0),
@@ -132,9 +134,9 @@ def test_heads_stand_side_by_side():
     assert "| `bl_span_ner` |  | 75.0 |  | 1 of 1 |" in text
     assert "| distance of the bold one | +4.0 | -1.0 |  |  |" in text and "biaffine" not in text
     row = "| demo, `lstm` | `spancat` | 79.0 ± 1.4 | `global_pointer` | 83.0 ± 1.4 | +4.0 | yes |"
-    assert f"{row} 9.0 ± 0.0 | 3.0 ± 0.0 |" in text
+    assert f"{row} 9.0 ± 0.0 | 3.0 ± 0.0 | 2.0 ± 0.0 |" in text
     assert (
-        "| conll04, `lstm_vectors` | `ner` | 70.0 | `global_pointer` | 69.0 | -1.0 |  |  |  |"
+        "| conll04, `lstm_vectors` | `ner` | 70.0 | `global_pointer` | 69.0 | -1.0 |  |  |  |  |"
         in text
     )
 
@@ -215,11 +217,13 @@ def test_calibration_error_of_predicted_spans():
     gold.spans["sc"] = [Span(gold, 0, 2, label="ORG"), Span(gold, 1, 2, label="LOC")]
     found = [(0, 2, "ORG"), (1, 2, "LOC"), (2, 3, "ORG"), (1, 2, "ORG")]
     # Two of four are right at .75: 25 points too sure.
-    assert calibration_error([gold], [scored_doc(nlp, found, [0.75] * 4)]) == 25.0
-    assert calibration_error([gold], [scored_doc(nlp, found, [])]) is None
+    four = calibration_scores([gold], [scored_doc(nlp, found, [0.75] * 4)])
+    # Of four at .75 the standard deviation is a quarter of the root of 3/4, and the mean distance .8 of it.
+    assert four == {"calibration_error": 25.0, "calibration_chance": 17.27}
+    assert calibration_scores([gold], [scored_doc(nlp, found, [])]) == {}
     flat = scored_doc(nlp, found[:1], [0.9], key="ents")
     flat.ents = list(flat.spans["ents"])
-    assert calibration_error([gold], [flat]) == pytest.approx(10.0, abs=0.01)
+    assert calibration_scores([gold], [flat])["calibration_error"] == pytest.approx(10.0, abs=0.01)
 
 
 def test_a_record_has_the_calibration_without_and_with_a_fit(tmp_path):
@@ -318,7 +322,7 @@ def test_what_a_user_gets_is_scored(monkeypatch, tmp_path):
     DocBin(docs=[doc]).to_disk(tmp_path / "dev.spacy")
     found = quickstart.score(tmp_path / "model", tmp_path / "dev.spacy", "en")
     assert (found["p"], found["r"], found["components"]) == (100.0, 50.0, ["entity_ruler"])
-    assert found["calibration_error"] is None and found["words_per_second_default"] > 0
+    assert "calibration_error" not in found and found["words_per_second_default"] > 0
 
 
 def test_memory_of_training_epoch_by_epoch():

@@ -108,6 +108,7 @@ class Calibration(NamedTuple):
 
     bins: List[ConfidenceBin]
     error: float  # expected calibration error
+    chance: float  # about what it would be if every confidence were the true probability
     size: int
     confidence: float
     accuracy: float
@@ -125,7 +126,9 @@ def calibration(
     scores: numpy.ndarray, correct: numpy.ndarray, *, n_bins: int = N_BINS
 ) -> Calibration:
     """Bins of equal width over 0..1. The error is the mean distance between the confidence and the
-    accuracy of a bin, weighted by its predictions; empty bins are left out of `bins`."""
+    accuracy of a bin, weighted by its predictions; empty bins are left out of `bins`. It is never 0 by
+    draws of chance: `chance` is its mean over draws of what is correct by these confidences, with a
+    normal distribution for each bin."""
     edges = numpy.linspace(0, 1, n_bins + 1)
     numbers = numpy.clip(numpy.searchsorted(edges, scores, side="left") - 1, 0, n_bins - 1)
     sizes = numpy.bincount(numbers, minlength=n_bins)
@@ -133,15 +136,16 @@ def calibration(
     accuracy = numpy.bincount(numbers, weights=correct, minlength=n_bins)
     total = max(len(scores), 1)
     error = float(numpy.abs(confidence - accuracy).sum() / total)
+    variances = numpy.bincount(numbers, weights=scores * (1 - scores), minlength=n_bins)
+    chance = float(numpy.sqrt(2 / numpy.pi * variances).sum() / total)
     used = sizes > 0
     means = [confidence[used] / sizes[used], accuracy[used] / sizes[used]]
     columns = [
         column.tolist() for column in (edges[:-1][used], edges[1:][used], sizes[used], *means)
     ]
     bins = [ConfidenceBin(*row) for row in zip(*columns, strict=True)]
-    return Calibration(
-        bins, error, len(scores), float(scores.sum() / total), float(correct.sum() / total)
-    )
+    means_of_all = float(scores.sum() / total), float(correct.sum() / total)
+    return Calibration(bins, error, chance, len(scores), *means_of_all)
 
 
 class Difference(NamedTuple):

@@ -267,7 +267,8 @@ def print_errors(part: Dict[str, Any]) -> None:
     if curve is not None:
         msg.text(
             f"Mean confidence {100 * curve['confidence']:.1f} %, accuracy {100 * curve['accuracy']:.1f} %; "
-            f"expected calibration error {100 * curve['error']:.1f}"
+            f"expected calibration error {100 * curve['error']:.1f} "
+            f"(about {100 * curve['chance']:.1f} by chance, were the confidences perfect)"
         )
     for error in part["confident_errors"][:5]:
         score = "" if error["score"] is None else f" {error['score']:.2f}"

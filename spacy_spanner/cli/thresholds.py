@@ -88,6 +88,7 @@ def print_settings(settings: List[ThresholdSetting], labels: List[str], *, per_l
         ("Recall", *(f"{100 * setting.counts.recall:.2f}" for setting in settings)),
         ("F", *(f"{100 * setting.counts.f_score:.2f}" for setting in settings)),
         ("Calibration error", *(f"{100 * setting.calibration.error:.2f}" for setting in settings)),
+        ("By chance", *(f"{100 * setting.calibration.chance:.2f}" for setting in settings)),
     ]
     print_table(rows, ("", "Now", "Best"))
     if per_label:

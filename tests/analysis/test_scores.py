@@ -82,6 +82,16 @@ def test_calibration_by_hand():
     assert two.error == pytest.approx((0.7 + 5 * abs(3.9 / 5 - 2 / 5)) / 6)
 
 
+def test_the_error_of_perfect_confidences_is_that_of_chance():
+    rng = numpy.random.default_rng(0)
+    confidences = rng.beta(3, 1, size=600)
+    drawn = rng.random((300, 600)) < confidences
+    errors = [scores.calibration(confidences, correct).error for correct in drawn]
+    chance = scores.calibration(confidences, drawn[0]).chance
+    assert 0.02 < chance < 0.05 and chance == pytest.approx(numpy.mean(errors), rel=0.05)
+    assert scores.calibration(numpy.zeros(5), numpy.zeros(5, dtype=bool)).chance == 0
+
+
 def test_no_confidences_no_calibration():
     without = [[span[:3] for span in own] for own in PRED]
     assert scores.system_calibration(make_systems(without)[0]) is None
