@@ -42,7 +42,15 @@ class Dataset:
 
 
 DATASETS: Dict[str, Dataset] = {
-    "demo": Dataset("en", True, {"hash": Budget(600, 100), "lstm": Budget(500, 100)}),
+    "demo": Dataset(
+        "en",
+        True,
+        {
+            "hash": Budget(600, 100),
+            "lstm": Budget(500, 100),
+            **dict.fromkeys(TRANSFORMERS, Budget(192, 48, batch_words=500)),
+        },
+    ),
     "conll04": Dataset(
         "en",
         False,
@@ -64,6 +72,7 @@ DATASETS: Dict[str, Dataset] = {
             "tuned_intnet": Budget(1280, 160),
             **dict.fromkeys(SMALL[:2], Budget(1200, 240)),
             SMALL[2]: Budget(2000, 200),
+            **dict.fromkeys(TRANSFORMERS, Budget(240, 60, batch_words=500)),
         },
     ),
     "genia": Dataset(
