@@ -91,7 +91,17 @@ def print_settings(settings: List[ThresholdSetting], labels: List[str], *, per_l
         ("By chance", *(f"{100 * setting.calibration.chance:.2f}" for setting in settings)),
     ]
     print_table(rows, ("", "Now", "Best"))
-    if per_label:
-        values = zip(labels, *(setting.thresholds for setting in settings), strict=True)
-        label_rows = [(label, f"{now:.4f}", f"{best:.4f}") for label, now, best in values]
-        print_table(label_rows, ("Label", "Now", "Best"))
+    biased = any(any(setting.scaling.label_bias) for setting in settings)
+    columns: Dict[str, List[float]] = {}
+    for title, setting in zip(("Now", "Best"), settings, strict=True):
+        if per_label:
+            columns[title] = setting.thresholds.tolist()
+        if biased:
+            of_labels = setting.scaling.label_bias or [0.0] * len(labels)
+            columns[f"{title}, bias"] = list(of_labels)
+    if columns:
+        rows = [
+            (label, *(f"{value:.4f}" for value in values))
+            for label, *values in zip(labels, *columns.values(), strict=True)
+        ]
+        print_table(rows, ("Label", *columns))

@@ -21,7 +21,7 @@ from ..overlaps import RULES
 from ..scorers import score_span_table
 from .base import TablePipe
 from .gold import DocGold, read_gold, row_gold
-from .outputs import calibrate, trim
+from .outputs import trim
 from .settings import OUTPUTS, Setting
 
 SAMPLE_SIZE = 500  # examples a head may look at before training
@@ -98,7 +98,7 @@ class SpanTablePipe(TablePipe):
         found = self.model.predict(self._prediction_batch(docs))
         spans, kept = trim(docs, found.spans, found.scores)
         found = found.take(kept)
-        scores = calibrate(found.scores, *self.scaling())
+        scores = self.scaling().calibrate(found.scores, spans[:, 3])
         return SpanPrediction(spans, scores, found.margins)
 
     def proposals(self, docs: Iterable[Doc]) -> Optional[numpy.ndarray]:

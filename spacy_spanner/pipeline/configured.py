@@ -17,7 +17,7 @@ from ..batch import SpanBatch
 from ..errors import Errors, Rule, check
 from ..span_scores import register_extensions
 from .loading import check_label_dims, load_model, load_settings, stored_bytes
-from .outputs import raw_thresholds
+from .scaling import Scaling
 from .seen import UNKNOWN
 from .settings import Setting, plain, shared_rules, type_rules
 
@@ -31,7 +31,8 @@ class ConfiguredPipe(TrainablePipe):
     _warned: Set[str]
 
     output, threshold = Setting(), Setting()
-    temperature, bias, label_thresholds = Setting(), Setting(), Setting()
+    temperature, bias = Setting(), Setting()
+    label_thresholds, label_bias = Setting(), Setting()
     spans_key, ents_key = Setting(), Setting()
     window, overlap, pack_sentences, join_training = Setting(), Setting(), Setting(), Setting()
     width_factor, max_cells = Setting(), Setting()
@@ -80,6 +81,7 @@ class ConfiguredPipe(TrainablePipe):
             raise ValueError(Errors.S008.format(name=self.name))
         shared: Dict[str, Any] = {
             "label_thresholds": {},
+            "label_bias": {},
             "temperature": temperature,
             "bias": bias,
             "spans_key": spans_key,
@@ -145,17 +147,22 @@ class ConfiguredPipe(TrainablePipe):
         """The threshold of each label.  (C,)
 
         prefix: Of the settings and labels, "relation_" for those of relations."""
-        common, by_label = self.cfg[f"{prefix}threshold"], self.cfg[f"{prefix}label_thresholds"]
-        values = [by_label.get(label, common) for label in self.cfg[f"{prefix}labels"]]
-        return numpy.array(values, dtype="float32")
+        common = self.cfg[f"{prefix}threshold"]
+        return numpy.array(self._by_label(prefix, "label_thresholds", common), dtype="float32")
 
     def head_thresholds(self, prefix: str = "") -> numpy.ndarray:
         """The same for the uncalibrated scores of the head.  (C,)"""
-        return raw_thresholds(self.thresholds(prefix), *self.scaling(prefix))
+        return self.scaling(prefix).raw_thresholds(self.thresholds(prefix))
 
-    def scaling(self, prefix: str = "") -> Tuple[float, float]:
-        """Temperature and bias of the scores."""
-        return self.cfg[f"{prefix}temperature"], self.cfg[f"{prefix}bias"]
+    def scaling(self, prefix: str = "") -> Scaling:
+        """What makes confidences of the scores of the head."""
+        temperature, bias = self.cfg[f"{prefix}temperature"], self.cfg[f"{prefix}bias"]
+        return Scaling(temperature, bias, tuple(self._by_label(prefix, "label_bias", 0.0)))
+
+    def _by_label(self, prefix: str, setting: str, default: float) -> List[float]:
+        """The value of each label in a setting of single labels."""
+        values = self.cfg[prefix + setting]
+        return [values.get(label, default) for label in self.cfg[f"{prefix}labels"]]
 
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> ConfiguredPipe:
         """Load the component from a folder; what was changed or damaged is refused."""

@@ -11,29 +11,7 @@ from spacy.tokens import Doc, Span, SpanGroup
 from ..batch import SpanPrediction
 from ..overlaps import RULES, choose
 from ..span_scores import SCORES
-
-
-def log_odds(scores: numpy.ndarray) -> numpy.ndarray:
-    clipped = numpy.clip(scores.astype("float64"), 1e-7, 1 - 1e-7)
-    return numpy.log(clipped) - numpy.log1p(-clipped)
-
-
-def calibrate(scores: numpy.ndarray, temperature: float, bias: float = 0.0) -> numpy.ndarray:
-    """`sigmoid(log-odds / temperature + bias)` of scores or thresholds. 0, the threshold that lets
-    everything through, stays 0."""
-    if temperature == 1 and bias == 0:
-        return scores
-    scaled = 1 / (1 + numpy.exp(-log_odds(scores) / temperature - bias))
-    return numpy.where(scores > 0, scaled, 0.0).astype(scores.dtype)
-
-
-def raw_thresholds(
-    thresholds: numpy.ndarray, temperature: float, bias: float = 0.0
-) -> numpy.ndarray:
-    """Thresholds for uncalibrated scores, from thresholds for calibrated ones: the inverse of
-    `calibrate`. 1, the threshold that lets nothing through, stays 1."""
-    raw = calibrate(thresholds, 1 / temperature, -bias * temperature)
-    return numpy.where(thresholds < 1, raw, thresholds)
+from .scaling import log_odds
 
 
 def trim(

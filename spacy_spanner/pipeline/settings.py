@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from inspect import Parameter, signature
 from numbers import Integral, Real
-from typing import Any, Dict, List, Type, Union, get_args, get_origin, get_type_hints
+from typing import Any, Dict, List, Tuple, Type, Union, get_args, get_origin, get_type_hints
 
 from ..errors import Rule
 from .loading import are_labels, is_count, is_number
@@ -15,8 +15,10 @@ OUTPUTS = ("spans", "ents", "both")
 PROBABILITY = "it must be a probability from 0 to 1"
 AT_LEAST_1 = "it must be at least 1, or null"
 MOST_BIAS = 50.0  # of the log-odds; beyond, every score would be 0 or 1
+BIAS_RANGE = (-MOST_BIAS, MOST_BIAS)
 BIAS = f"it must be a number from {-MOST_BIAS:g} to {MOST_BIAS:g}"
 BY_LABEL = "it must be a dict from labels to probabilities"
+BIASES = f"it must be a dict from labels to numbers from {-MOST_BIAS:g} to {MOST_BIAS:g}"
 LABELS = "it must be a list of distinct texts, none of them empty"
 KINDS: Dict[type, Any] = {
     float: (Real, "it must be a number"),
@@ -91,13 +93,16 @@ def shared_rules(cfg: Dict[str, Any]) -> List[Rule]:
         ("threshold", is_number(cfg["threshold"], least=0, most=1), PROBABILITY),
         ("temperature", is_number(cfg["temperature"], least=1e-9), "it must be positive"),
         ("bias", is_number(cfg["bias"], least=-MOST_BIAS, most=MOST_BIAS), BIAS),
-        ("label_thresholds", fits(cfg["label_thresholds"], cfg["labels"]), BY_LABEL),
+        ("label_thresholds", by_label(cfg["label_thresholds"], cfg["labels"], (0, 1)), BY_LABEL),
+        ("label_bias", by_label(cfg["label_bias"], cfg["labels"], BIAS_RANGE), BIASES),
         ("seen", is_record(cfg["seen"]), "it must be what training stored there"),
     ]
 
 
-def fits(thresholds: Any, labels: Any) -> bool:
-    """Whether it is a dict from some of the labels to probabilities."""
-    return isinstance(thresholds, dict) and all(
-        label in labels and is_number(value, least=0, most=1) for label, value in thresholds.items()
+def by_label(values: Any, labels: Any, span: Tuple[float, float]) -> bool:
+    """Whether it is a dict from some of the labels to numbers of this range."""
+    least, most = span
+    return isinstance(values, dict) and all(
+        label in labels and is_number(value, least=least, most=most)
+        for label, value in values.items()
     )

@@ -13,7 +13,7 @@ from spacy.training import Example, validate_get_examples
 from ..batch import RelationPrediction, RowGold, Rows, SpanBatch, SpanPrediction
 from ..errors import Errors, Warnings
 from ..pipeline.gold import same_tokens
-from ..pipeline.outputs import calibrate, trim
+from ..pipeline.outputs import trim
 from ..pipeline.seen import within_sentences
 from ..sentences import marked_starts
 from .configured import ConfiguredRelationPipe
@@ -58,8 +58,8 @@ class RelationPipe(ConfiguredRelationPipe):
             span_scores = span_scores[kept]
             relations, kept = trim(docs, relations, scores)
             scores = scores[kept]
-        entities = SpanPrediction(spans, calibrate(span_scores, *self.scaling()))
-        scores = calibrate(scores, *self.scaling("relation_"))
+        entities = SpanPrediction(spans, self.scaling().calibrate(span_scores, spans[:, 3]))
+        scores = self.scaling("relation_").calibrate(scores, relations[:, 5])
         return RelationPrediction(entities, relations, scores)
 
     def set_annotations(self, docs: Iterable[Doc], prediction: RelationPrediction) -> None:

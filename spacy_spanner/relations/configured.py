@@ -14,13 +14,15 @@ from ..pipeline.base import TablePipe
 from ..pipeline.loading import are_labels, is_number
 from ..pipeline.settings import (
     BIAS,
+    BIAS_RANGE,
+    BIASES,
     BY_LABEL,
     LABELS,
     MOST_BIAS,
     OUTPUTS,
     PROBABILITY,
     Setting,
-    fits,
+    by_label,
 )
 from .gold import Lost
 from .records import register_extensions
@@ -44,7 +46,8 @@ class ConfiguredRelationPipe(TablePipe):
     entities_key = TablePipe.gold_key  # its former name here
 
     relation_threshold, relation_temperature, relation_bias = Setting(), Setting(), Setting()
-    relation_label_thresholds, symmetric = Setting(), Setting()
+    relation_label_thresholds, relation_label_bias = Setting(), Setting()
+    symmetric = Setting()
     seen_pairs, learn_unlinked = Setting(), Setting()
 
     def __init__(
@@ -94,6 +97,7 @@ class ConfiguredRelationPipe(TablePipe):
             "threshold": threshold,
             "relation_threshold": relation_threshold,
             "relation_label_thresholds": {},
+            "relation_label_bias": {},
             "relation_temperature": relation_temperature,
             "relation_bias": relation_bias,
             "symmetric": list(symmetric),
@@ -112,13 +116,15 @@ class ConfiguredRelationPipe(TablePipe):
         super().configure(**values)
 
     def _rules(self, cfg: Dict[str, Any]) -> List[Rule]:
-        of_labels, warmth = cfg["relation_label_thresholds"], cfg["relation_temperature"]
-        bias = cfg["relation_bias"]
+        labels, warmth, bias = (
+            cfg[f"relation_{name}"] for name in ("labels", "temperature", "bias")
+        )
+        thresholds, biases = cfg["relation_label_thresholds"], cfg["relation_label_bias"]
         outputs = OUTPUTS if cfg["entities"] == "predict" else ("spans", "ents")
         return [
             ("entities", cfg["entities"] in ENTITIES, f"it must be one of {ENTITIES}"),
             ("output", cfg["output"] in outputs, f"it must be one of {outputs}"),
-            ("relation_labels", are_labels(cfg["relation_labels"]), LABELS),
+            ("relation_labels", are_labels(labels), LABELS),
             ("symmetric", are_labels(cfg["symmetric"]), LABELS),
             ("given_labels", are_labels(cfg["given_labels"]), LABELS),
             (
@@ -127,7 +133,8 @@ class ConfiguredRelationPipe(TablePipe):
                 "it must be a list of three labels each",
             ),
             ("relation_threshold", 0 <= cfg["relation_threshold"] <= 1, PROBABILITY),
-            ("relation_label_thresholds", fits(of_labels, cfg["relation_labels"]), BY_LABEL),
+            ("relation_label_thresholds", by_label(thresholds, labels, (0, 1)), BY_LABEL),
+            ("relation_label_bias", by_label(biases, labels, BIAS_RANGE), BIASES),
             ("relation_temperature", is_number(warmth, least=1e-9), "it must be positive"),
             ("relation_bias", is_number(bias, least=-MOST_BIAS, most=MOST_BIAS), BIAS),
             *super()._rules(cfg),

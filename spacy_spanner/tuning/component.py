@@ -16,8 +16,8 @@ from ..corpus.pairs import DocPair
 from ..errors import Errors
 from ..pipeline.base import TablePipe
 from ..pipeline.component import SpanTablePipe
-from .scaling import Scaling
-from .thresholds import DIGITS, RAW, Candidates, ThresholdSetting, tune
+from .scaling import RAW
+from .thresholds import DIGITS, Candidates, ThresholdSetting, tune
 
 FLOOR = 0.005  # the lowest threshold that is tried
 
@@ -67,7 +67,7 @@ def fit_candidates(
     pipe: TablePipe, candidates: Candidates, prefix: str = "", **options: Any
 ) -> Fit:
     """The current and the best setting of a component for these candidates."""
-    threshold, scaling = pipe.cfg[f"{prefix}threshold"], Scaling(*pipe.scaling(prefix))
+    threshold, scaling = pipe.cfg[f"{prefix}threshold"], pipe.scaling(prefix)
     current: Dict[str, Any] = {"threshold": threshold, "scaling": scaling}
     return Fit(candidates, *tune(candidates, pipe.thresholds(prefix), **current, **options))
 
@@ -140,7 +140,7 @@ def lowered_threshold(pipe: TablePipe, prefix: str = "") -> Iterator[float]:
     """The component without calibration and with one threshold no higher than any it has. While those
     of spans are lowered, it finds no relations."""
     floor = min(FLOOR, float(pipe.head_thresholds(prefix).min(initial=FLOOR)))
-    lowest = {"threshold": floor, "label_thresholds": {}, **RAW._asdict()}
+    lowest = {"threshold": floor, "label_thresholds": {}, **RAW._asdict(), "label_bias": {}}
     values: Dict[str, Any] = {prefix + key: value for key, value in lowest.items()}
     if not prefix and "relation_threshold" in pipe.cfg:
         values.update(relation_threshold=1.0, relation_label_thresholds={})
@@ -170,24 +170,26 @@ def only_before(nlp: Language, name: str) -> Iterator[None]:
 def settings_for(pipe: TablePipe, setting: ThresholdSetting, prefix: str = "") -> Dict[str, Any]:
     """The settings of a component, with the prefix of those of spans or of relations."""
     labels = pipe.cfg[f"{prefix}labels"]
-    by_label = {
-        label: round(float(value), DIGITS)
-        for label, value in zip(labels, setting.thresholds, strict=True)
-        if abs(value - setting.threshold) > 1e-7
-    }
+    biases = setting.scaling.label_bias or [0.0] * len(labels)
     values = {
         "threshold": setting.threshold,
-        **setting.scaling._asdict(),
-        "label_thresholds": by_label,
+        "label_thresholds": {
+            label: round(float(value), DIGITS)
+            for label, value in zip(labels, setting.thresholds, strict=True)
+            if abs(value - setting.threshold) > 1e-7
+        },
+        "temperature": setting.scaling.temperature,
+        "bias": setting.scaling.bias,
+        "label_bias": {label: bias for label, bias in zip(labels, biases, strict=True) if bias},
     }
     return {prefix + key: value for key, value in values.items()}
 
 
 def write_setting(nlp: Language, name: str, setting: ThresholdSetting, prefix: str = "") -> None:
-    """Change a component and its config. The thresholds of labels are kept in the component's own
+    """Change a component and its config. What single labels have is kept in the component's own
     data, since labels may have characters that a config file cannot hold."""
     _, pipe = find_pipe(nlp, name)
     values = settings_for(pipe, setting, prefix)
     pipe.configure(**values)
-    del values[f"{prefix}label_thresholds"]
-    nlp.get_pipe_config(name).update(values)
+    common = {key: value for key, value in values.items() if not isinstance(value, dict)}
+    nlp.get_pipe_config(name).update(common)

@@ -7,23 +7,24 @@ Legend: N candidates, C labels, K cuts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Dict, List, NamedTuple, Optional
 
 import numpy
 
 from ..analysis.scores import Calibration, Counts, calibration
 from ..batch import SpanPrediction
-from ..pipeline.outputs import calibrate, flat_choice, raw_thresholds
-from .scaling import Scaling, fit_scaling
+from ..pipeline.outputs import flat_choice
+from ..pipeline.scaling import Scaling
+from .scaling import RAW, fit_scaling
 
-RAW = Scaling()  # scores as the head gives them
 GAP = 1e-6  # no threshold is put between scores that are closer
 # Where flat entities have to be chosen again for each threshold:
 N_CUTS = 48  # thresholds of all labels together
 N_LABEL_CUTS = 16  # thresholds of one label, in each round over the labels
 ROUNDS = 2
-DIGITS = 9  # of thresholds in files
+DIGITS = 9  # of thresholds and scalings in files
 
 
 @dataclass(frozen=True)
@@ -44,18 +45,29 @@ class Candidates:
 
     def keep(self, thresholds: numpy.ndarray, scaling: Scaling = RAW) -> numpy.ndarray:
         """Which candidates the component would write under thresholds (C,).  (N,) bool"""
-        keep = self.prediction.scores > raw_thresholds(thresholds, *scaling)[self.labels]
+        keep = self.prediction.scores > scaling.raw_thresholds(thresholds)[self.labels]
         if self.rule is not None:
             over = self.prediction.take(keep)
-            over.scores = calibrate(over.scores, *scaling)
+            over.scores = scaling.calibrate(over.scores, over.spans[:, 3])
             keep[keep] = flat_choice(over, thresholds, self.rule)
         return keep
 
     def counts(self, thresholds: numpy.ndarray, scaling: Scaling = RAW) -> Counts:
         """The counts of what `keep` keeps."""
-        kept = self.keep(thresholds, scaling)
+        return self.counts_of(self.keep(thresholds, scaling))
+
+    def counts_of(self, kept: numpy.ndarray) -> Counts:
+        """The counts of some of the candidates; kept: (N,) bool"""
         tp = int(self.correct[kept].sum())
         return Counts(tp, self.n_gold - tp, int(kept.sum()) - tp)
+
+    def scaled(self, scaling: Scaling) -> Candidates:
+        """The same with these confidences as their scores."""
+        scores = scaling.calibrate(self.prediction.scores, self.labels)
+        lowest = numpy.full(len(self.gold_counts), self.floor)
+        floors = scaling.calibrate(lowest, numpy.arange(len(lowest)))
+        prediction = replace(self.prediction, scores=scores)
+        return replace(self, prediction=prediction, floor=float(floors.max(initial=0)))
 
 
 class ThresholdSetting(NamedTuple):
@@ -91,29 +103,52 @@ def tune(
     current: (C,) thresholds of the labels, for scores calibrated by `scaling`.
     threshold: The current threshold of labels without their own.
     per_label: Also search a threshold for each label that has at least `min_gold` gold spans.
-    fit: Also fit temperature and bias to the spans that are kept.
+    fit: Also fit temperature and biases to the spans that are kept.
     """
     now = make_setting(candidates, threshold, current, scaling)
-    everything = numpy.append(current, numpy.float32(threshold))  # the common one is the last
-    raw = [raw_thresholds(everything, *scaling)]
-    raw.append(numpy.full_like(raw[0], best_threshold(candidates)))
-    if per_label:
-        raw.append(label_thresholds(candidates, raw[1], min_gold=min_gold))
+    search = partial(searched, candidates, per_label=per_label, min_gold=min_gold)
     # The first of equals is taken, so that nothing changes without a gain.
-    best = max(raw, key=lambda option: candidates.counts(option[:-1]).f_score)
-    scalings = [scaling]
-    if fit:
-        kept = candidates.keep(best[:-1])
-        scores = candidates.prediction.scores[kept]
-        scalings.insert(0, fit_scaling(scores, candidates.correct[kept]))
-    for tried in scalings:
-        stored = calibrate(best, *tried)
-        found = make_setting(candidates, round(float(stored[-1]), DIGITS), stored[:-1], tried)
-        # Rounding may change a choice between flat entities; then the fitted scaling is dropped.
-        changed = tried != scaling or best is not raw[0]
-        if changed and found.counts.f_score >= now.counts.f_score:
-            return [now, found]
-    return [now, now]
+    best = highest([now, *search(scaling)])
+    if not fit:
+        return [now, best]
+    kept = candidates.keep(best.thresholds, best.scaling)
+    part = candidates.prediction.scores[kept], candidates.correct[kept], candidates.labels[kept]
+    by_label = fit_scaling(*part, len(candidates.gold_counts))
+    ranked = highest(search(by_label))
+    # Biases of labels order spans anew, which another F follows from.
+    fitted = [rescaled(candidates, ranked), rescaled(candidates, best)]
+    return [
+        now,
+        next((found for found in fitted if found.counts.f_score >= best.counts.f_score), best),
+    ]
+
+
+def highest(settings: List[ThresholdSetting]) -> ThresholdSetting:
+    """The first one of the highest F."""
+    return max(settings, key=lambda setting: setting.counts.f_score)
+
+
+def searched(
+    candidates: Candidates, scaling: Scaling, *, per_label: bool, min_gold: int
+) -> List[ThresholdSetting]:
+    """The best common threshold of confidences by this scaling, and the best ones of labels."""
+    scaled = candidates.scaled(scaling)
+    common = numpy.full(len(candidates.gold_counts) + 1, best_threshold(scaled), dtype="float32")
+    found = [common]
+    if per_label:
+        found.append(label_thresholds(scaled, common, min_gold=min_gold))
+    return [make_setting(candidates, float(own[-1]), own[:-1], scaling) for own in found]
+
+
+def rescaled(candidates: Candidates, setting: ThresholdSetting) -> ThresholdSetting:
+    """The same choice of spans, with a temperature and a bias fitted to just these."""
+    kept = candidates.keep(setting.thresholds, setting.scaling)
+    scores = candidates.scaled(setting.scaling).prediction.scores
+    again = fit_scaling(scores[kept], candidates.correct[kept], candidates.labels[kept])
+    stored = numpy.append(setting.thresholds, numpy.float32(setting.threshold))
+    stored = again.calibrate(stored, numpy.zeros(len(stored), dtype="int64"))
+    scaling = setting.scaling.then(again.temperature, again.bias).rounded(DIGITS)
+    return make_setting(candidates, float(stored[-1]), stored[:-1], scaling)
 
 
 def make_setting(
@@ -121,10 +156,10 @@ def make_setting(
 ) -> ThresholdSetting:
     """thresholds: (C,) for calibrated scores."""
     kept = candidates.keep(thresholds, scaling)
-    scores = calibrate(candidates.prediction.scores[kept], *scaling)
+    scores = scaling.calibrate(candidates.prediction.scores, candidates.labels)[kept]
     curve = calibration(scores.astype("float64"), candidates.correct[kept])
-    counts = candidates.counts(thresholds, scaling)
-    return ThresholdSetting(threshold, thresholds, scaling, counts, curve)
+    counts = candidates.counts_of(kept)
+    return ThresholdSetting(round(threshold, DIGITS), thresholds, scaling, counts, curve)
 
 
 def best_threshold(candidates: Candidates) -> float:

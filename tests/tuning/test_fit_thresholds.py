@@ -35,7 +35,8 @@ def test_what_is_saved_is_fitted(tmp_path):
     assert pipe.cfg == before and nlp.config["components"]["global_pointer"]["threshold"] is None
     loaded = spacy.load(tmp_path / "model").get_pipe("global_pointer").cfg
     assert loaded["threshold"] == pytest.approx(best.threshold)
-    assert (loaded["temperature"], loaded["bias"]) == pytest.approx(best.scaling)
+    assert loaded["temperature"] == pytest.approx(best.scaling.temperature)
+    assert loaded["bias"] == pytest.approx(best.scaling.bias)
     assert loaded["labels"] == before["labels"]
 
 
@@ -43,7 +44,8 @@ def test_options(tmp_path):
     nlp, _ = trained_with_corpus(tmp_path)
     saved = make_fit_thresholds(temperature=False, per_label=True, min_gold=1)(nlp)
     cfg = saved.get_pipe("global_pointer").cfg
-    assert (cfg["temperature"], cfg["bias"]) == (1.0, 0.0) and cfg["label_thresholds"]
+    assert (cfg["temperature"], cfg["bias"], cfg["label_bias"]) == (1.0, 0.0, {})
+    assert cfg["label_thresholds"]
 
 
 def test_nothing_to_fit(tmp_path):

@@ -12,8 +12,8 @@ from spacy.tokens import Doc
 from spacy_spanner.analysis.scores import Counts
 from spacy_spanner.batch import SpanPrediction
 from spacy_spanner.pipeline.outputs import flatten_prediction
+from spacy_spanner.pipeline.scaling import Scaling
 from spacy_spanner.tuning.component import collect_candidates, find_pipe, write_setting
-from spacy_spanner.tuning.scaling import Scaling
 from spacy_spanner.tuning.thresholds import Candidates, best_threshold, label_thresholds, tune
 
 from ..systems import make_examples, make_nlp, train
@@ -73,7 +73,7 @@ def test_best_of_all(items):
     ITEMS,
     st.sampled_from([None, "best", "greedy"]),
     st.lists(st.sampled_from([0.0, 0.1, 0.5, 0.77, 0.9]), min_size=3, max_size=3),
-    st.sampled_from([Scaling(0.5), Scaling(), Scaling(2.0, -0.7)]),
+    st.sampled_from([Scaling(0.5), Scaling(), Scaling(2.0, -0.7), Scaling(2.0, 0.1, (0.9, -0.9))]),
     st.booleans(),
     st.booleans(),
 )
@@ -159,14 +159,16 @@ def test_a_component_scores_what_was_promised_and_keeps_it(trained, tmp_path, ou
     assert again.get_pipe(name).thresholds() == pytest.approx(best.thresholds, abs=1e-8)
     for stored in (cfg, again.config["components"][name]):
         assert stored["threshold"] == pytest.approx(best.threshold, abs=1e-8)
-        assert (stored["temperature"], stored["bias"]) == pytest.approx(best.scaling)
+        assert stored["temperature"] == pytest.approx(best.scaling.temperature)
+        assert stored["bias"] == pytest.approx(best.scaling.bias)
+    assert again.get_pipe(name).scaling() == pipe.scaling()
     assert component_f(again) == pytest.approx(best.counts.f_score)
     # a second search starts from what is there, and finds nothing better
     now, _ = tune(
         collect_candidates(again, name, pairs(again)),
         again.get_pipe(name).thresholds(),
         threshold=cfg["threshold"],
-        scaling=Scaling(cfg["temperature"], cfg["bias"]),
+        scaling=again.get_pipe(name).scaling(),
     )
     assert now.counts == best.counts
 
