@@ -42,13 +42,19 @@ spaCy's, of those on which it and at least one of these were measured.
 """
 
 RECOMMENDED = """The recommended system beside the best of spaCy's. "Clear" is as above. The
-calibration error is in points, without and with thresholds and temperature fitted on the same
-development part, as training saves them; by chance it would be the last number, were every fitted
-confidence the true probability.
+calibration error is in points: as the head gives its scores; with threshold, temperature and biases fitted
+on the same development part, as training saves them; fitted on each half of that part for the other half.
+By chance it would be the last number, were every confidence that is fitted as training saves it the true
+probability.
 """
 
-FITTED = """The same with thresholds fitted on that part on both sides: ours as training saves them, that of
-`spancat` as `spacy find-threshold` would find it. `ner` has none.
+HELD_OUT = """The same with thresholds fitted on both sides, on each half of the development part for the
+other half: ours with temperature and biases, as training saves them; that of `spancat` as `spacy
+find-threshold` would find it. `ner` has none.
+"""
+
+FITTED = """The same fitted on the whole development part and scored on it, which flatters what fits more
+numbers: spans of ours are also ordered anew by a bias of each label.
 """
 
 SHORT = (
@@ -65,9 +71,10 @@ def heads_section(runs: List[Record]) -> str:
     rows = recommended_rows(heads)
     if rows:
         head = ["corpus, encoder", "spaCy", "F", "recommended", "F", "distance", "clear"]
-        head += ["calibration error", "fitted", "by chance"]
+        head += ["calibration error", "fitted", "held out", "by chance"]
         parts += [RECOMMENDED, *table(head, rows), ""]
-    parts += [FITTED, *heads_table(with_fit(heads)), ""]
+    parts += [HELD_OUT, *heads_table(with_fit(heads, "held_out")), ""]
+    parts += [FITTED, *heads_table(with_fit(heads, "fitted")), ""]
     return "\n".join(parts)
 
 
@@ -113,11 +120,13 @@ def ahead(heads: Heads, name: str) -> str:
     return f"{sum(value > 0 for value in known)} of {len(known)}" if known else ""
 
 
-def with_fit(heads: Heads) -> Heads:
-    """The same with the scores of fitted thresholds, where there are any."""
+def with_fit(heads: Heads, kind: str) -> Heads:
+    """The same with the scores of fitted thresholds, where there are any.
+
+    kind: "fitted" or "held_out"."""
     return {
         dataset: {
-            name: [{**run, **run.get("fitted", {})} for run in runs] for name, runs in own.items()
+            name: [{**run, **run.get(kind, {})} for run in runs] for name, runs in own.items()
         }
         for dataset, own in heads.items()
     }
@@ -146,9 +155,13 @@ def recommended_rows(heads: Heads) -> List[List[str]]:
     for dataset, own in heads.items():
         peer, name = better_peer(own), default_row(recipe.RECOMMENDED)
         if peer is not None and name in own:
-            fitted = [run.get("fitted", {}) for run in own[name]]
+            fitted, held_out = (
+                [run.get(kind, {}) for run in own[name]] for kind in ("fitted", "held_out")
+            )
             cells = compared(peer, name, scores_of(own))
-            cells += [known_spread(part, "calibration_error") for part in (own[name], fitted)]
+            cells += [
+                known_spread(part, "calibration_error") for part in (own[name], fitted, held_out)
+            ]
             cells.append(known_spread(fitted, "calibration_chance"))
             rows.append([f"{dataset}, `{CORPORA[dataset]}`", *cells])
     return rows

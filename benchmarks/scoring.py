@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from typing import Any, Dict, List, Set
+from contextlib import contextmanager
+from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 from spacy.scorer import PRFScore
 from spacy.tokens import Doc, Span
 
-from spacy_spanner.callbacks import make_fit_thresholds
+from spacy_spanner.callbacks import fitted_copy
 from spacy_spanner.relations import doc_relations
 
 from .calibration import calibration_scores
@@ -48,14 +49,38 @@ def score(nlp: Any, docs: List[Doc], *, brief: bool = False) -> Dict[str, Any]:
 
 
 def fitted_scores(nlp: Any, docs: List[Doc]) -> Dict[str, Any]:
-    """The same with thresholds and temperature as training saves them, fitted on the development part;
-    of spaCy's, the threshold of `spancat` alone, as `ner` has none."""
-    fitted = make_fit_thresholds()(nlp)
-    with fitted_threshold(nlp, docs) as is_spancat:
-        if fitted is nlp and not is_spancat:
+    """The same with thresholds, temperature and biases as training saves them, fitted on the development
+    part ("fitted"); and fitted on each half of it for the other one ("held_out"). Of spaCy's, the threshold
+    of `spancat` alone, as `ner` has none."""
+    with fitted(nlp, docs) as pipeline:
+        if pipeline is None:
             return {}
-        predicted = predict(fitted, docs)
-    return {"fitted": {**score_pairs(docs, predicted), **calibration_scores(docs, predicted)}}
+        predicted = predict(pipeline, docs)
+    halves = [docs[::2], docs[1::2]]
+    others: List[Doc] = []
+    for half, other in (halves, halves[::-1]):
+        with fitted(nlp, half) as pipeline:
+            others += predict(pipeline, other)
+    pairs = {"fitted": (docs, predicted), "held_out": ([*halves[1], *halves[0]], others)}
+    return {name: {**score_pairs(*own), **calibration_scores(*own)} for name, own in pairs.items()}
+
+
+@contextmanager
+def fitted(nlp: Any, docs: List[Doc]) -> Iterator[Any]:
+    """The pipeline as fitted on these documents; None if nothing of it is."""
+
+    def pairs() -> List[Tuple[Doc, Optional[Doc]]]:
+        return [(unannotated(doc, nlp.vocab), doc) for doc in docs]
+
+    with fitted_threshold(nlp, docs) as is_spancat:
+        copied, _ = fitted_copy(nlp, pairs, fit=True)
+        yield None if copied is nlp and not is_spancat else copied
+
+
+def unannotated(doc: Doc, vocab: Any) -> Doc:
+    """The same text, so that spans can be compared by characters, too."""
+    spaces = [bool(token.whitespace_) for token in doc]
+    return Doc(vocab, words=[token.text for token in doc], spaces=spaces)
 
 
 def predict(nlp: Any, docs: List[Doc]) -> List[Doc]:

@@ -1,6 +1,7 @@
 """The pages of the benchmark from made-up records, and what a record of a run carries."""
 
 import json
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -106,7 +107,8 @@ def head_run(dataset, system, f, **more):
 
 def head_runs():
     calibrated = {"f": 81.0, "calibration_error": 3.0, "calibration_chance": 2.0}
-    fitted = {"calibration_error": 9.0, "fitted": calibrated}
+    held_out = {"f": 80.5, "calibration_error": 4.0, "calibration_chance": 2.5}
+    fitted = {"calibration_error": 9.0, "fitted": calibrated, "held_out": held_out}
     return [
         head_run("demo", "ner", 60.0),
         head_run("demo", "spancat", 78.0),
@@ -134,21 +136,24 @@ def test_heads_stand_side_by_side():
     assert "| `bl_span_ner` |  | 75.0 |  | 1 of 1 |" in text
     assert "| distance of the bold one | +4.0 | -1.0 |  |  |" in text and "biaffine" not in text
     row = "| demo, `lstm` | `spancat` | 79.0 ± 1.4 | `global_pointer` | 83.0 ± 1.4 | +4.0 | yes |"
-    assert f"{row} 9.0 ± 0.0 | 3.0 ± 0.0 | 2.0 ± 0.0 |" in text
+    assert f"{row} 9.0 ± 0.0 | 3.0 ± 0.0 | 4.0 ± 0.0 | 2.0 ± 0.0 |" in text
     assert (
-        "| conll04, `lstm_vectors` | `ner` | 70.0 | `global_pointer` | 69.0 | -1.0 |  |  |  |  |"
+        "| conll04, `lstm_vectors` | `ner` | 70.0 | `global_pointer` | 69.0 | -1.0 |  |  |  |  |  |"
         in text
     )
 
 
 def test_fitted_thresholds_are_compared_on_both_sides():
-    runs = [*head_runs(), head_run("demo", "spancat", 78.0, seed=2, fitted={"f": 82.0})]
-    text = heads_section(runs)
-    unfitted, fitted = text.split("find-threshold")
+    fits = {"fitted": {"f": 82.0}, "held_out": {"f": 79.0}}
+    runs = [*head_runs(), head_run("demo", "spancat", 78.0, seed=2, **fits)]
+    unfitted, rest = heads_section(runs).split("find-threshold` would")
+    held_out, fitted = rest.split("which flatters")
     assert "| 78.7 ± 1.2 | `global_pointer` | 83.0 ± 1.4 | +4.3 |" in unfitted
     # Of 78, 80 and 82: what was not fitted counts as it is.
     assert "| `spancat` | 80.0 ± 2.0 |" in fitted and "**81.0 ± 0.0**" in fitted
     assert "| distance of the bold one | +1.0 | -1.0 |  |  |" in fitted
+    assert "| `spancat` | 79.0 ± 1.0 |" in held_out and "**80.5 ± 0.0**" in held_out
+    assert "| distance of the bold one | +1.5 | -1.0 |  |  |" in held_out
 
 
 def test_nothing_is_shown_for_what_was_not_measured():
@@ -226,13 +231,11 @@ def test_calibration_error_of_predicted_spans():
     assert calibration_scores([gold], [flat])["calibration_error"] == pytest.approx(10.0, abs=0.01)
 
 
-def test_a_record_has_the_calibration_without_and_with_a_fit(tmp_path):
+def test_a_record_has_the_calibration_without_and_with_a_fit():
     nlp = make_nlp("global_pointer")
     examples = make_examples(nlp)
     train(nlp, examples, steps=4)
     docs = [example.reference for example in examples]
-    DocBin(docs=docs).to_disk(tmp_path / "dev.spacy")
-    nlp.config["corpora"]["dev"]["path"] = str(tmp_path / "dev.spacy")
     scores = scoring.score(nlp, docs, brief=True)
     assert set(scores["documents"]) == {"10 marked", "80 marked"}
     assert set(scoring.score(nlp, docs)["documents"]) > set(scores["documents"])
@@ -240,6 +243,28 @@ def test_a_record_has_the_calibration_without_and_with_a_fit(tmp_path):
     assert fitted["f"] >= scores["f"] and fitted["calibration_error"] is not None
     assert "calibration_error" in scores
     assert scoring.fitted_scores(spacy.blank("en"), docs) == {}
+
+
+def test_each_half_is_scored_by_what_the_other_one_fits(monkeypatch):
+    nlp = spacy.blank("en")
+    docs = [scored_doc(nlp, [(0, 1, "ORG")], [0.9]) for _ in range(5)]
+    seen, scored = [], []
+
+    @contextmanager
+    def fake(nlp, part):
+        seen.append([docs.index(doc) for doc in part])
+        yield f"fitted on {seen[-1]}"
+
+    def predicted(pipeline, part):
+        scored.append((pipeline, [docs.index(doc) for doc in part]))
+        return part
+
+    monkeypatch.setattr(scoring, "fitted", fake)
+    monkeypatch.setattr(scoring, "predict", predicted)
+    found = scoring.fitted_scores(nlp, docs)
+    assert seen == [[0, 1, 2, 3, 4], [0, 2, 4], [1, 3]]
+    assert scored[1:] == [(f"fitted on {seen[1]}", seen[2]), (f"fitted on {seen[2]}", seen[1])]
+    assert found["fitted"]["f"] == found["held_out"]["f"] == 100.0
 
 
 @pytest.mark.parametrize(
