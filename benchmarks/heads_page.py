@@ -26,6 +26,7 @@ HEADS = (
     *("global_pointer", "efficient_global_pointer", "locate_and_label", "seq_ner"),
     *("seq_ner_crf", "span_ner", "bl_seq_ner", "bl_span_ner", "bl_both"),
 )
+NEVER_FITTED = ("ner", "ner_fast")
 Own = Dict[str, List[Record]]  # runs of a corpus by system, a run for each seed
 Heads = Dict[str, Own]  # by corpus
 
@@ -121,12 +122,15 @@ def ahead(heads: Heads, name: str) -> str:
 
 
 def with_fit(heads: Heads, kind: str) -> Heads:
-    """The same with the scores of fitted thresholds, where there are any.
+    """The same with the scores of fitted thresholds. Runs from before fits were judged on held-out spans
+    fitted fewer numbers, so they are left out.
 
     kind: "fitted" or "held_out"."""
     return {
         dataset: {
-            name: [{**run, **run.get(kind, {})} for run in runs] for name, runs in own.items()
+            name: [{**run, **run.get(kind, {})} for run in runs]
+            for name, runs in own.items()
+            if name in NEVER_FITTED or all("held_out" in run for run in runs)
         }
         for dataset, own in heads.items()
     }

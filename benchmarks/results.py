@@ -55,13 +55,20 @@ def append(path: Path, record: Dict[str, Any]) -> None:
 
 
 def commit() -> str:
-    """The commit that was measured, marked where the tree had changes."""
+    """The commit that was measured, marked where the tree has changes. Measurements that were appended to
+    their files are none."""
     try:
-        command = ["git", "describe", "--always", "--dirty", "--abbrev=10"]
-        result = subprocess.run(command, capture_output=True, text=True, cwd=FOLDER, check=True)
+        name = git("describe", "--always", "--abbrev=10")
+        changes = git("status", "--porcelain", "--untracked-files=no", "--", ":/", ":!*.jsonl")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
-    return result.stdout.strip()
+    return f"{name}-dirty" if changes else name
+
+
+def git(*options: str) -> str:
+    command = ["git", *options]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=FOLDER, check=True)
+    return done.stdout.strip()
 
 
 def machine() -> Dict[str, Any]:
