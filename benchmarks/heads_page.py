@@ -159,9 +159,8 @@ def recommended_rows(heads: Heads) -> List[List[str]]:
     for dataset, own in heads.items():
         peer, name = better_peer(own), default_row(recipe.RECOMMENDED)
         if peer is not None and name in own:
-            fitted, held_out = (
-                [run.get(kind, {}) for run in own[name]] for kind in ("fitted", "held_out")
-            )
+            judged = [run for run in own[name] if "held_out" in run]
+            fitted, held_out = ([run[kind] for run in judged] for kind in ("fitted", "held_out"))
             cells = compared(peer, name, scores_of(own))
             cells += [
                 known_spread(part, "calibration_error") for part in (own[name], fitted, held_out)

@@ -3,8 +3,9 @@ not in the middle of a prediction."""
 
 from __future__ import annotations
 
-from math import inf, isfinite
+from math import inf
 from pathlib import Path
+from sys import float_info
 from typing import Any, Callable, Dict, Optional
 
 import srsly
@@ -25,7 +26,7 @@ def is_count(value: Any, *, least: int = 0) -> bool:
 
 def is_number(value: Any, *, least: float, most: float = inf) -> bool:
     """Whether it is a finite number in this range."""
-    return type(value) in (int, float) and isfinite(value) and least <= value <= most
+    return type(value) in (int, float) and least <= value <= min(most, float_info.max)
 
 
 def are_labels(value: Any) -> bool:

@@ -12,6 +12,11 @@ def log_odds(scores: numpy.ndarray) -> numpy.ndarray:
     return numpy.log(clipped) - numpy.log1p(-clipped)
 
 
+def sigmoid(odds: numpy.ndarray) -> numpy.ndarray:
+    """The inverse of `log_odds`."""
+    return 0.5 * (1 + numpy.tanh(odds / 2))  # exp would overflow
+
+
 class Scaling(NamedTuple):
     """Log-odds of a score divided by the temperature, plus the bias, plus the bias of its label."""
 
@@ -29,7 +34,7 @@ class Scaling(NamedTuple):
         everything through, stays 0.  (N,), (N,) -> (N,)"""
         if self.temperature == 1 and self.bias == 0 and not any(self.label_bias):
             return scores
-        scaled = 1 / (1 + numpy.exp(-log_odds(scores) / self.temperature - self.biases(labels)))
+        scaled = sigmoid(log_odds(scores) / self.temperature + self.biases(labels))
         return numpy.where(scores > 0, scaled, 0.0).astype(scores.dtype)
 
     def raw_thresholds(self, thresholds: numpy.ndarray) -> numpy.ndarray:

@@ -5,7 +5,19 @@ from __future__ import annotations
 
 from inspect import Parameter, signature
 from numbers import Integral, Real
-from typing import Any, Dict, List, Tuple, Type, Union, get_args, get_origin, get_type_hints
+from types import MappingProxyType
+from typing import (
+    Any,
+    Dict,
+    List,
+    Mapping,
+    Tuple,
+    Type,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from ..errors import Rule
 from .loading import are_labels, is_count, is_number
@@ -29,13 +41,17 @@ KINDS: Dict[type, Any] = {
 
 
 class Setting:
-    """A setting as an attribute of its component, kept in `cfg`."""
+    """A setting as an attribute of its component, kept in `cfg`. One of single labels is set as a whole,
+    so that it is checked: its dict cannot be changed in place."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
     def __get__(self, pipe: Any, owner: type) -> Any:
-        return self if pipe is None else pipe.cfg[self.name]
+        if pipe is None:
+            return self
+        value = pipe.cfg[self.name]
+        return MappingProxyType(value) if isinstance(value, dict) else value
 
     def __set__(self, pipe: Any, value: Any) -> None:
         pipe.configure(**{self.name: value})
@@ -75,7 +91,9 @@ def type_rules(pipe: Type, values: Dict[str, Any]) -> List[Rule]:
 
 
 def plain(value: Any) -> Any:
-    """A number of numpy as one of Python, which can be stored."""
+    """A number of numpy as one of Python, which can be stored; also those of single labels."""
+    if isinstance(value, Mapping):
+        return {key: plain(own) for key, own in value.items()}
     return value.item() if hasattr(value, "item") else value
 
 

@@ -114,7 +114,7 @@ def collect_candidates(nlp: Language, name: str, pairs: Iterable[DocPair]) -> Ca
         correct[use],
         numpy.array([counts[label] for label in pipe.labels], dtype="int64"),
         sum(counts.values()),
-        floor,
+        numpy.full(len(pipe.labels), floor),
         pipe.cfg.get("overlaps", "best") if pipe.cfg["output"] == "ents" else None,
     )
 

@@ -81,7 +81,7 @@ def relation_candidates(
         numpy.array(correct, dtype=bool),
         numpy.array([labels.count(label) for label in pipe.relation_labels], dtype="int64"),
         len(labels),
-        floor,
+        numpy.full(len(pipe.relation_labels), floor),
     )
 
 

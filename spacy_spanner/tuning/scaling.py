@@ -3,12 +3,12 @@ alone), fitted to correct and wrong spans. Legend: N spans, C labels."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Optional
 
 import numpy
 
-from ..pipeline.scaling import Scaling, log_odds
+from ..pipeline.scaling import Scaling, log_odds, sigmoid
 
 LOWEST, HIGHEST = 0.5, 10.0  # temperatures; lower, scores would become equal at 0 and 1
 SPREADS = (0.25, 0.5, 1.0)  # of the biases of labels, as a standard deviation
@@ -47,19 +47,27 @@ def log_loss(
 
 
 def fit_scaling(
-    scores: numpy.ndarray, correct: numpy.ndarray, labels: numpy.ndarray, n_labels: int = 0
+    scores: numpy.ndarray,
+    correct: numpy.ndarray,
+    labels: numpy.ndarray,
+    n_labels: int = 0,
+    *,
+    before: float = 1.0,
 ) -> Scaling:
     """The scaling of the smallest log loss, or none if it is no better.
 
     n_labels: Also a bias of each of so many labels, which a normal distribution holds near 0: a label
         with few spans hardly moves from the common bias. Its spread, which may be none, is that of the
         highest evidence: where all labels need the same bias, they have it.
+    before: The temperature that the scores already have: the bounds are those of both together.
     """
     if not len(scores):
         return RAW
     odds, wanted = log_odds(scores), targets(correct)
-    fits = [Spans(odds, wanted, numpy.zeros(len(odds), dtype="int64")).fit()]
-    fits += [Spans(odds, wanted, labels, n_labels, spread).fit() for spread in SPREADS if n_labels]
+    spans = Spans(odds, wanted, labels, before=before)
+    fits = [spans.fit()]
+    if n_labels:
+        fits += [replace(spans, n_labels=n_labels, spread=spread).fit() for spread in SPREADS]
     inverse, bias, *of_labels = min(fits, key=lambda fit: fit.surprise).point
     found = Scaling(1 / float(inverse), float(bias), tuple(of_labels)).rounded(DIGITS)
     better = log_loss(scores, correct, labels, found) < log_loss(scores, correct, labels)
@@ -92,6 +100,7 @@ class Spans:
     labels: numpy.ndarray
     n_labels: int = 0  # that have a bias: all or none
     spread: float = 1.0
+    before: float = 1.0  # the temperature that the log-odds already have
 
     def scaled(self, point: numpy.ndarray) -> numpy.ndarray:
         """Log-odds of the confidences.  (N,)"""
@@ -110,7 +119,7 @@ class Spans:
     def fit(self) -> Fit:
         """The smallest loss within the bounds of the temperature."""
         point = self.minimise()
-        inverse = min(max(point[0], 1 / HIGHEST), 1 / LOWEST)
+        inverse = min(max(point[0], self.before / HIGHEST), self.before / LOWEST)
         if inverse != point[0]:
             point = self.minimise(inverse)
         common, labels, _ = self.curvature(point)
@@ -156,7 +165,3 @@ class Spans:
         mixed = numpy.stack([self.by_label(row * weight) for row in inputs])  # (2, C)
         common = (inputs * weight) @ inputs.T + RIDGE * numpy.eye(2)
         return Curvature(common - (mixed / labels) @ mixed.T, labels, mixed / labels)
-
-
-def sigmoid(odds: numpy.ndarray) -> numpy.ndarray:
-    return 1 / (1 + numpy.exp(-odds))

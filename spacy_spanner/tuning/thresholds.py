@@ -29,13 +29,13 @@ DIGITS = 9  # of thresholds and scalings in files
 
 @dataclass(frozen=True)
 class Candidates:
-    """Every span that a component scores over the floor, with the scores of its head."""
+    """Every span that a component scores over the floor of its label, with the scores of its head."""
 
     prediction: SpanPrediction
     correct: numpy.ndarray  # (N,) bool
     gold_counts: numpy.ndarray  # (C,) gold spans of each label
     n_gold: int  # also those with labels that the component does not know
-    floor: float
+    floors: numpy.ndarray  # (C,) the lowest threshold of each label that can be tried
     rule: Optional[str] = None  # how flat entities are chosen; None where spans may overlap
 
     @property
@@ -64,10 +64,8 @@ class Candidates:
     def scaled(self, scaling: Scaling) -> Candidates:
         """The same with these confidences as their scores."""
         scores = scaling.calibrate(self.prediction.scores, self.labels)
-        lowest = numpy.full(len(self.gold_counts), self.floor)
-        floors = scaling.calibrate(lowest, numpy.arange(len(lowest)))
-        prediction = replace(self.prediction, scores=scores)
-        return replace(self, prediction=prediction, floor=float(floors.max(initial=0)))
+        floors = scaling.calibrate(self.floors, numpy.arange(len(self.floors)))
+        return replace(self, prediction=replace(self.prediction, scores=scores), floors=floors)
 
 
 class ThresholdSetting(NamedTuple):
@@ -111,16 +109,14 @@ def tune(
     best = highest([now, *search(scaling)])
     if not fit:
         return [now, best]
-    kept = candidates.keep(best.thresholds, best.scaling)
+    # Not from the current scaling, which may have been fitted to other weights.
+    plain = highest(search(RAW))
+    kept = candidates.keep(plain.thresholds)
     part = candidates.prediction.scores[kept], candidates.correct[kept], candidates.labels[kept]
-    by_label = fit_scaling(*part, len(candidates.gold_counts))
-    ranked = highest(search(by_label))
     # Biases of labels order spans anew, which another F follows from.
-    fitted = [rescaled(candidates, ranked), rescaled(candidates, best)]
-    return [
-        now,
-        next((found for found in fitted if found.counts.f_score >= best.counts.f_score), best),
-    ]
+    ranked = highest(search(fit_scaling(*part, len(candidates.gold_counts))))
+    found = highest([rescaled(candidates, setting) for setting in (ranked, plain, best)])
+    return [now, found if found.counts.f_score >= best.counts.f_score else best]
 
 
 def highest(settings: List[ThresholdSetting]) -> ThresholdSetting:
@@ -143,10 +139,13 @@ def searched(
 def rescaled(candidates: Candidates, setting: ThresholdSetting) -> ThresholdSetting:
     """The same choice of spans, with a temperature and a bias fitted to just these."""
     kept = candidates.keep(setting.thresholds, setting.scaling)
-    scores = candidates.scaled(setting.scaling).prediction.scores
-    again = fit_scaling(scores[kept], candidates.correct[kept], candidates.labels[kept])
+    scores = candidates.scaled(setting.scaling).prediction.scores[kept]
+    part = scores, candidates.correct[kept], candidates.labels[kept]
+    again = fit_scaling(*part, before=setting.scaling.temperature)
     stored = numpy.append(setting.thresholds, numpy.float32(setting.threshold))
-    stored = again.calibrate(stored, numpy.zeros(len(stored), dtype="int64"))
+    # 1, which lets nothing through, stays 1.
+    calibrated = again.calibrate(stored, numpy.zeros(len(stored), dtype="int64"))
+    stored = numpy.where(stored < 1, calibrated, stored)
     scaling = setting.scaling.then(again.temperature, again.bias).rounded(DIGITS)
     return make_setting(candidates, float(stored[-1]), stored[:-1], scaling)
 
@@ -164,7 +163,8 @@ def make_setting(
 
 def best_threshold(candidates: Candidates) -> float:
     """The one threshold of the highest F: exactly, or of `N_CUTS` where entities are flat."""
-    cuts = make_cuts(candidates.prediction.scores, candidates.correct, candidates.floor)
+    floor = candidates.floors.max(initial=0)
+    cuts = make_cuts(candidates.prediction.scores, candidates.correct, floor)
     if candidates.rule is None:
         f_scores = 2 * cuts.correct / numpy.maximum(cuts.above + candidates.n_gold, 1)
         return float(cuts.thresholds[f_scores.argmax()])
@@ -184,7 +184,9 @@ def label_thresholds(
     for i in numbers:
         is_label = candidates.labels == i
         scores = candidates.prediction.scores[is_label]
-        cuts[i] = make_cuts(scores, candidates.correct[is_label], candidates.floor, extra=start[i])
+        cuts[i] = make_cuts(
+            scores, candidates.correct[is_label], candidates.floors[i], extra=start[i]
+        )
     if candidates.rule is None:
         return exact_labels(candidates, start, cuts)
     return climb_labels(candidates, start, cuts)
@@ -231,8 +233,10 @@ def climb_labels(
 def make_cuts(
     scores: numpy.ndarray, correct: numpy.ndarray, floor: float, *, extra: Optional[float] = None
 ) -> Cuts:
-    """Thresholds halfway between neighbouring scores, from the highest down to the floor. `extra` is
+    """Thresholds halfway between neighbouring scores over the floor, from the highest down. `extra` is
     one more, put first. At least one score is over each of the others."""
+    is_over = scores > floor
+    scores, correct = scores[is_over], correct[is_over]
     order = numpy.argsort(-scores, kind="stable")
     ranked = numpy.append(scores[order].astype("float64"), -1.0)
     n_correct = numpy.cumsum(numpy.append(0, correct[order]))

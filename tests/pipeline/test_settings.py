@@ -30,7 +30,13 @@ ENTITY_SETTINGS = [
     ("width_factor", 3.0, [0.5, "wide"]),
     ("max_cells", 1000, [0, 1e6]),
     ("label_thresholds", {"PER": 0.7}, [{"XYZ": 0.5}, {"PER": 2}, {"PER": "a"}, [0.5]]),
+    (
+        "label_bias",
+        {"PER": -0.7},
+        [{"XYZ": 0.5}, {"PER": 51.0}, {"PER": 10**400}, {"PER": True}, None],
+    ),
 ]
+OF_LABELS = {"label_thresholds", "label_bias"}  # of the component's data, not of its config
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +51,7 @@ def names(nlp):
 
 def test_every_setting_is_an_attribute(nlp, names):
     pipe = nlp.get_pipe("global_pointer")
-    assert {name for name, _, _ in ENTITY_SETTINGS} == (names - {"scorer"}) | {"label_thresholds"}
+    assert {name for name, _, _ in ENTITY_SETTINGS} == (names - {"scorer"}) | OF_LABELS
     for name in names - {"scorer"}:
         assert getattr(pipe, name) == pipe.cfg[name]
     assert pipe.key == pipe.spans_key == "sc"

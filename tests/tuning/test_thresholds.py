@@ -35,7 +35,9 @@ def make_candidates(items, *, rule=None, more_gold=1):
     scores = numpy.array([score for score, _ in values], dtype="float32")
     correct = numpy.array([right for _, right in values], dtype=bool)
     gold = numpy.bincount(spans[correct, 3], minlength=2) + more_gold
-    return Candidates(SpanPrediction(spans, scores), correct, gold, int(gold.sum()), 0.01, rule)
+    return Candidates(
+        SpanPrediction(spans, scores), correct, gold, int(gold.sum()), numpy.full(2, 0.01), rule
+    )
 
 
 def all_f_scores(candidates, grids):
@@ -182,7 +184,7 @@ def test_collecting_leaves_the_component_as_it_was(trained):
     unannotated = (trained.make_doc("Ada Lind left"), Doc(trained.vocab, words=["Ada"]))
     candidates = collect_candidates(trained, name, [*pairs(trained), unannotated])
     assert pipe.cfg == before and candidates.n_gold == 10
-    assert candidates.floor < 0.001  # .001 of a score whose log-odds were halved
+    assert (candidates.floors < 0.001).all()  # .001 of a score whose log-odds were halved
     with pytest.raises(ValueError, match="global_pointer"):
         find_pipe(trained, "other")
 
@@ -213,7 +215,7 @@ def test_classes_that_decide_by_themselves_are_chosen_as_the_component_does():
     spans = numpy.array([[0, 0, 2, 0], [0, 1, 3, 0]])
     prediction = SpanPrediction(spans, numpy.float32([0.9, 0.8]), numpy.float32([1, 2]))
     right = numpy.array([False, True])
-    candidates = Candidates(prediction, right, numpy.array([1]), 1, 0.0, "best")
+    candidates = Candidates(prediction, right, numpy.array([1]), 1, numpy.zeros(1), "best")
     assert candidates.keep(numpy.zeros(1, "float32")).tolist() == [False, True]
 
 
