@@ -122,18 +122,26 @@ def ahead(heads: Heads, name: str) -> str:
 
 
 def with_fit(heads: Heads, kind: str) -> Heads:
-    """The same with the scores of fitted thresholds. Runs from before fits were judged on held-out spans
-    fitted fewer numbers, so they are left out.
+    """The same with the scores of fitted thresholds, of what was fitted. Where one of spaCy's was not, the
+    better one is not known, so both are left out.
 
     kind: "fitted" or "held_out"."""
-    return {
-        dataset: {
-            name: [{**run, **run.get(kind, {})} for run in runs]
-            for name, runs in own.items()
-            if name in NEVER_FITTED or all("held_out" in run for run in runs)
+    found: Heads = {}
+    for dataset, own in heads.items():
+        known = {name: runs for name, runs in own.items() if is_fitted(name, runs, kind)}
+        if any(name in BASELINES and name not in known for name in own):
+            known = {name: runs for name, runs in known.items() if name not in BASELINES}
+        found[dataset] = {
+            name: [{**run, **run.get(kind, {})} for run in runs] for name, runs in known.items()
         }
-        for dataset, own in heads.items()
-    }
+    return found
+
+
+def is_fitted(name: str, runs: List[Record], kind: str) -> bool:
+    """Of ours, runs from before fits were judged on held-out spans do not count: they fitted fewer
+    numbers."""
+    key = kind if name in BASELINES else "held_out"
+    return name in NEVER_FITTED or all(key in run for run in runs)
 
 
 def distance(own: Own, name: str) -> Optional[float]:
