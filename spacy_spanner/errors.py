@@ -81,7 +81,7 @@ class Errors(metaclass=WithCodes):
         "`spacy spanner convert`."
     )
     S026 = (
-        "{path}: no component of this config has a model of spacy-spanner. Its components: {names}."
+        "{path}: no component of this config has a head of spacy-spanner. Its components: {names}."
     )
     S027 = "{path}: no entities (`doc.ents`) in any of the {docs} documents{hint}."
     S028 = "{path}: no documents found."

@@ -60,8 +60,9 @@ def component_of(system: str) -> Dict[str, Any]:
 
 
 def is_ours(component: Dict[str, Any]) -> bool:
-    """Whether the model of a component block is one of this package."""
-    return str(component.get("model", {}).get("@architectures", "")).startswith(OURS)
+    """Whether the model of a component block is a head of this package, not an encoder of it."""
+    name = str(component.get("model", {}).get("@architectures", ""))
+    return name.startswith(OURS) and hasattr(registry.architectures.get(name), "module")
 
 
 def head_class(component: Dict[str, Any]) -> Any:

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 import spacy_spanner.cli  # noqa: F401
 from spacy_spanner.relations import get_relations
+from spacy_spanner.training_config import join_config, names
 
 NLP = spacy.blank("en")
 TEXT = "Ann left Trent University (Italy) <now>."
@@ -161,6 +162,22 @@ def test_check_takes_settings_from_config(tmp_path, files):
     code, text = run("check", files[1], "--config", config, "--spans-key", "sc")
     assert code == 0 and "max_width = 1 holds 75.00 %" in text
     assert run("check", files[1], "--window", "4", "--overlap", "4")[0] == 2
+
+
+@pytest.mark.parametrize("encoder", names("encoders"))
+def test_check_takes_settings_of_the_head_over_every_encoder(tmp_path, files, encoder):
+    """Some encoders are architectures of ours, too."""
+    config = tmp_path / "config.cfg"
+    join_config("span_ner", encoder, output="spans", max_width=1).to_disk(config)
+    code, text = run("check", files[1], "--config", config)
+    assert code == 0 and "max_width = 1 holds 75.00 %" in text
+    join_config("ner", encoder).to_disk(config)
+    code, text = run("check", files[1], "--config", config)
+    assert code == 1 and "S026" in text
+    nonsense = config.read_text().replace("spacy.TransitionBased", "spacy-spanner.Nonsense")
+    config.write_text(nonsense)
+    code, text = run("check", files[1], "--config", config)
+    assert code == 1 and "S029" in text and "Nonsense" in text
 
 
 def test_render_predictions_beside_gold(tmp_path, files):
