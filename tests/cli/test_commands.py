@@ -199,6 +199,29 @@ def test_render_predictions_beside_gold(tmp_path, files):
     assert "://" not in html and "<script" not in html and "\ue000" not in html
 
 
+def test_a_span_group_that_was_named_is_not_replaced_by_entities(tmp_path):
+    """In gold, or in predictions where there is none. One that gold has need not be in predictions."""
+    doc = make_doc(GOLD[:2])
+    doc.set_ents(list(doc.spans["sc"]), default="outside")
+    gold, page = write(tmp_path / "gold.spacy", doc), ("-o", tmp_path / "page.html")
+    flat = write(tmp_path / "flat.spacy", make_doc(PRED[:2], ents=True))
+    cases = {
+        ("analyze", flat, gold): (str(gold), "sc"),
+        ("analyze", gold, gold, "--compare", flat): (str(gold), "sc"),
+        ("render", gold, gold, *page): (str(gold), "sc"),
+        ("render", flat, *page): (str(flat), "none"),
+    }
+    for command, (path, keys) in cases.items():
+        code, text = run(*command, "--spans-key", "foo")
+        assert code == 1 and "S023" in text and f"Existing keys: {keys}." in text
+        assert path.split("/")[-1] in text and not (tmp_path / "page.html").exists()
+        assert run(*command, "--spans-key", "foo", "--output", "ents")[0] == 0
+        assert run(*command)[0] == 0
+        (tmp_path / "page.html").unlink(missing_ok=True)
+    for command in (("analyze", gold, gold, "--compare", flat), ("render", flat, gold, *page)):
+        assert run(*command, "--spans-key", "sc")[0] == 0
+
+
 def test_render_without_gold_and_with_ents(tmp_path):
     flat = write(tmp_path / "flat.spacy", make_doc(PRED[:2], ents=True))
     nested = write(tmp_path / "nested.spacy", make_doc(GOLD), make_doc(GOLD, text=TEXT + " More."))
