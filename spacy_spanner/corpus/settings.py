@@ -11,7 +11,7 @@ from spacy.util import load_config
 from thinc.api import ConfigValidationError
 
 from ..errors import Errors
-from ..training_config import factory_defaults, is_ours, width_limit
+from ..training_config import factory_defaults, is_ours, learns_relations, width_limit
 from .record import CorpusError
 from .stats import Settings
 
@@ -39,7 +39,7 @@ def read_settings(block: Dict[str, Any]) -> Settings:
     """The settings of a component block; the factory and the model are asked for what it omits."""
     defaults = factory_defaults(block["factory"])[0] if "factory" in block else {}
     found = {**defaults, **block}
-    found["relations"] = "relation_threshold" in found
+    found["relations"] = learns_relations(found)
     if found.get("output") is None and found.get("entities") == "given":
         found["output"] = "ents"
     found["max_width"] = width_limit(block)
