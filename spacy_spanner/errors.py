@@ -81,7 +81,7 @@ class Errors(metaclass=WithCodes):
         "`spacy spanner convert`."
     )
     S026 = (
-        "{path}: no component of this config has a model of spacy-spanner. Its components: {names}."
+        "{path}: no component of this config has a head of spacy-spanner. Its components: {names}."
     )
     S027 = "{path}: no entities (`doc.ents`) in any of the {docs} documents{hint}."
     S028 = "{path}: no documents found."
@@ -279,6 +279,16 @@ class Errors(metaclass=WithCodes):
         "{path}: the training data has nothing in `{source}`, which is compared. Take training data that is "
         "annotated alike, or choose what is compared with --output and --spans-key."
     )
+    S253 = (
+        "{system} learns from {source}, where {path} has nothing, and no setting changes that. Choose "
+        "another system for {other}, or make a file that has both with `spacy spanner convert`."
+    )
+    S254 = (
+        "{path} has no relations, which {system} learns. Set `doc._.relations` and store documents in a "
+        "`DocBin(store_user_data=True)`, convert a format that has relations, or choose another system."
+    )
+    S255 = "--{option} changes nothing here: {reason}. Leave it out{instead}."
+    S256 = "auto has no paper whose settings --recipe could take. Name the system or the baseline: {names}."
 
 
 class Warnings(metaclass=WithCodes):
@@ -338,6 +348,10 @@ class Warnings(metaclass=WithCodes):
     SW22 = (
         "The pipeline writes nothing to {sources}, so no entities were taken from there. Change --source: "
         "ents, or keys of its span groups."
+    )
+    SW27 = (
+        "There is no pipeline '{vectors}' here, neither a package nor a folder. Training with this config "
+        "needs it: correct --vectors, or install it where you train."
     )
 
 

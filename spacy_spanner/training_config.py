@@ -60,8 +60,9 @@ def component_of(system: str) -> Dict[str, Any]:
 
 
 def is_ours(component: Dict[str, Any]) -> bool:
-    """Whether the model of a component block is one of this package."""
-    return str(component.get("model", {}).get("@architectures", "")).startswith(OURS)
+    """Whether the model of a component block is a head of this package, not an encoder of it."""
+    name = str(component.get("model", {}).get("@architectures", ""))
+    return name.startswith(OURS) and hasattr(registry.architectures.get(name), "module")
 
 
 def head_class(component: Dict[str, Any]) -> Any:
@@ -240,14 +241,27 @@ def width_limit(component: Dict[str, Any]) -> Optional[int]:
     return registry.resolve({"model": block})["model"].attrs["max_width"]
 
 
+def own_output(factory: str) -> Tuple[str, bool]:
+    """Where a factory's component learns from if nothing else is said, "spans", "ents" or "both", and
+    whether its setting `output` can change that."""
+    settings, weights = factory_defaults(factory)
+    best = next(name for name, weight in weights.items() if weight)
+    written = "ents" if best.startswith("ents_") else "spans"
+    return settings.get("output") or written, "output" in settings
+
+
+def learns_relations(settings: Dict[str, Any]) -> bool:
+    """Whether these are settings of a component of relations."""
+    return "relation_threshold" in settings
+
+
 def score_weights(
     factory: str, output: Optional[str], spans_key: str
 ) -> Dict[str, Optional[float]]:
     """Weights of the scores that this factory's component fills, and of no others."""
-    settings, weights = factory_defaults(factory)
+    weights, (own, can_change) = factory_defaults(factory)[1], own_output(factory)
     best = next(name for name, weight in weights.items() if weight)
-    if output is None or "output" not in settings:
-        output = "ents" if best.startswith("ents_") else "spans"
+    output = output if output is not None and can_change else own
     prefix = "ents" if output == "ents" else f"spans_{spans_key}"
     if not best.startswith(("ents_", "spans_")):  # entities are shown beside, without weight
         kind = best.removesuffix("_f")

@@ -88,6 +88,14 @@ def test_commands_on_the_pages_have_the_options_shown():
     assert set(shown) == {command.name for command in spanner.registered_commands}
 
 
+def test_folders_that_spacy_does_not_make_are_made_before():
+    """`spacy package` fails where its output folder does not exist."""
+    for path in [*PAGES, ROOT / "README.md"]:
+        for block in re.findall(r"```bash\n(.*?)```", text_of(path), flags=re.S):
+            for before, folder in re.findall(r"(.*)-m spacy package \S+ (\S+)", block, flags=re.S):
+                assert f"mkdir -p {folder}\n" in before, path.name
+
+
 # Tables of options
 
 SYSTEMS = {

@@ -63,7 +63,7 @@ ALLOWED = {
     "schedules": {"errors"},
     "readers": {"acceleration", "corpus"},
     "callbacks": {"errors", "pipeline", "tuning"},
-    "recipe": {"corpus", "training_config"},
+    "recipe": {"corpus", "errors", "training_config"},
     "loggers": {"contract", "shim"},
     "label_axes": {"errors"},
     "span_scores": {"errors"},

@@ -2,14 +2,15 @@
 
 import pytest
 import spacy
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc, DocBin, Span
+from spacy.training.initialize import init_nlp
 from spacy.util import load_config
 from typer.testing import CliRunner
 
 from spacy_spanner.cli import spanner
-from spacy_spanner.corpus.stats import Stats
+from spacy_spanner.corpus.stats import Settings, Stats, count_doc
 from spacy_spanner.recipe import FEWEST, MOST, RECOMMENDED, fit_to_corpus, recommend
-from spacy_spanner.training_config import join_config, names
+from spacy_spanner.training_config import join_config, names, own_output
 
 from .systems import make_examples
 
@@ -170,6 +171,80 @@ def test_auto_names_what_it_does_not_learn(tmp_path, corpus):
     assert result.exit_code == 1 and "S250" in result.output
 
 
+def write_part(path, *, ents, spans):
+    """The examples with some of their annotation alone."""
+    docs = [eg.reference for eg in make_examples(spacy.blank("en"))]
+    for doc in docs:
+        if not spans:
+            doc.spans.pop("sc")
+        if not ents:
+            doc.set_ents([], default="missing")
+    DocBin(docs=docs).to_disk(path)
+
+
+@pytest.mark.parametrize("system", ["global_pointer", "bundled_ner", "seq_ner", "spancat", "ner"])
+@pytest.mark.parametrize("kind", ["ents", "spans", "both"])
+def test_a_config_learns_what_the_corpus_has(tmp_path, system, kind):
+    """spaCy's own components cannot, elsewhere than they do."""
+    path = tmp_path / "part.spacy"
+    write_part(path, ents=kind != "spans", spans=kind != "ents")
+    default, ours = own_output(system)
+    fits = kind in (default, "both")
+    if not ours and not fits:
+        arguments = ["config", system, "--corpus", str(path), "-o", str(tmp_path / "config.cfg")]
+        result = CliRunner().invoke(spanner, arguments)
+        assert result.exit_code == 1 and f"{system} learns from" in " ".join(result.output.split())
+        assert "S253" in result.output and not (tmp_path / "config.cfg").exists()
+        return
+    told, config = run(tmp_path, system, "--corpus", path)
+    assert ("output = " in told) is not fits
+    overrides = {"paths.train": str(path), "paths.dev": str(path)}
+    overrides = {**overrides, "corpora.train.max_tokens": 0, "initialize.after_init": None}
+    config = load_config(tmp_path / "config.cfg", overrides=overrides, interpolate=True)
+    nlp = init_nlp(config)  # S001 and S002 would be here
+    assert {"PER", "ORG"} <= set(nlp.get_pipe(system).labels)
+    if ours:
+        output = default if fits else {"ents": "ents", "spans": "both"}[kind]
+        assert nlp.get_pipe(system).output == output
+        score = "ents_f" if output == "ents" else "spans_sc_f"
+        assert config["training"]["score_weights"][score] == 1.0
+
+
+def test_the_output_of_the_user_stays(tmp_path, corpus):
+    write_part(tmp_path / "ents.spacy", ents=True, spans=False)
+    chosen = ["global_pointer", "--corpus", corpus, "--output", "ents"]
+    assert run(tmp_path, *chosen)[1]["components"]["global_pointer"]["output"] == "ents"
+    arguments = ["config", "global_pointer", "--output", "spans", "-o", str(tmp_path / "new.cfg")]
+    result = CliRunner().invoke(spanner, [*arguments, "--corpus", str(tmp_path / "ents.spacy")])
+    assert result.exit_code == 1 and "S023" in result.output
+
+
+@pytest.mark.parametrize("system", ["global_pointer_relations", "relation_classifier"])
+def test_relations_are_not_learned_from_a_corpus_without_any(tmp_path, corpus, system):
+    arguments = ["config", system, "--corpus", str(corpus), "-o", str(tmp_path / "new.cfg")]
+    result = CliRunner().invoke(spanner, arguments)
+    assert result.exit_code == 1 and "S254" in result.output
+
+
+def test_standard_output_has_the_config_alone(tmp_path, flat_corpus):
+    arguments = ["config", "global_pointer", "--corpus", str(flat_corpus), "-o", "-"]
+    result = CliRunner().invoke(spanner, arguments)
+    assert "output = ents" in result.stderr and result.stdout.startswith("[")
+
+
+def test_spans_that_overlap_others_are_counted_once():
+    """Two labels are the same tokens twice, so such spans are nested as well."""
+    stats = Stats(docs=1)
+    doc = Doc(spacy.blank("en").vocab, words=list("abcdefgh"))
+    ends = [(0, 4), (1, 2), (1, 2), (3, 5), (6, 7)]
+    labels = ["A", "A", "B", "A", "A"]
+    doc.spans["sc"] = [Span(doc, *own, label) for own, label in zip(ends, labels, strict=True)]
+    count_doc(doc, Settings(), stats)
+    assert (stats.spans, stats.overlapping) == (5, 4)
+    [told, _] = recommend(stats).reasons
+    assert "4 of 5 spans" in told
+
+
 def test_a_transformer_is_taken_with_a_gpu_alone(monkeypatch):
     monkeypatch.setattr("spacy_spanner.recipe.find_spec", lambda name: True)
     for gpu, encoder in [(True, "huggingface"), (False, "lstm")]:
@@ -177,6 +252,11 @@ def test_a_transformer_is_taken_with_a_gpu_alone(monkeypatch):
         monkeypatch.setattr("spacy_spanner.recipe.has_cupy_gpu", gpu)
         assert recommend(Stats(), transformer="some-model").encoder == encoder
         assert recommend(Stats()).encoder == "lstm"
+    monkeypatch.setattr("spacy_spanner.recipe.has_torch_cuda_gpu", True)
+    monkeypatch.setattr("spacy_spanner.recipe.find_spec", lambda name: None)
+    choice = recommend(Stats(), transformer="some-model")
+    assert choice.encoder == "lstm" and "spacy-spanner[huggingface]" in choice.reasons[1]
+    assert "no transformer was given" in recommend(Stats()).reasons[1]
 
 
 def test_auto_needs_a_corpus(tmp_path):

@@ -31,7 +31,9 @@ def analyze_cli(
         SpanOutput.auto,
         help="Compare spans or ents; auto: what gold has; if it has both, what all pipelines write",
     ),
-    spans_key: str = typer.Option("sc", "--spans-key", "-sk", help="Span group to compare"),
+    spans_key: Optional[str] = typer.Option(
+        None, "--spans-key", "-sk", help="Span group to compare  [sc]"
+    ),
     buckets: List[str] = typer.Option(
         ["paper"],
         help="Intervals of the papers (paper), quartiles, or custom ones of an attribute, such as "
@@ -49,21 +51,27 @@ def analyze_cli(
     errors, confusion of labels, calibration and the most confident errors. With --compare also where
     systems differ, and whether the difference is significant.
     """
+    from spacy.vocab import Vocab
+
     from ..analysis.buckets import read_edges
     from ..analysis.plots import SYSTEM_VARIABLES
     from ..analysis.report import make_report
+    from ..corpus.docs import read_docs
+    from ..corpus.pairs import require_group
     from ..errors import Errors, UserError
 
     sources = [source, *compare]
     if len(sources) > len(SYSTEM_VARIABLES):
         raise UserError(Errors.S163.format(n=len(compare), most=len(SYSTEM_VARIABLES) - 1))
     edges = read_edges(text for text in buckets if text not in ("paper", "quartiles"))
+    if spans_key is not None and output is SpanOutput.auto:
+        require_group(read_docs(gold, Vocab()), gold, spans_key=spans_key)
     systems, facts = load_inputs(
         sources,
         gold,
         train,
         output=output.value,
-        spans_key=spans_key,
+        spans_key=spans_key or "sc",
         limit=limit,
         plots=page is not None,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, List, Optional
@@ -51,7 +53,7 @@ def config_cli(
     ),
     lang: str = typer.Option("en", "--lang", "-l", help="Language code"),
     output: Optional[str] = typer.Option(
-        None, help="Where results go: spans, ents or both  [the system's own]"
+        None, help="Where results go: spans, ents or both  [the system's own, or what --corpus has]"
     ),
     spans_key: str = typer.Option("sc", help="Key of the span group"),
     max_width: Optional[int] = typer.Option(
@@ -73,14 +75,11 @@ def config_cli(
     force: bool = typer.Option(False, "--force", "-F", help="Overwrite an existing file"),
 ) -> None:
     """Write one complete config that `spacy train` takes as it is."""
-    from spacy.vocab import Vocab
+    from spacy.util import is_package
 
     from ..corpus.convert import require_language
-    from ..corpus.docs import read_docs
-    from ..corpus.pairs import choose_output
-    from ..corpus.stats import Settings, corpus_stats
     from ..errors import Errors, UserError, Warnings
-    from ..recipe import fit_to_corpus, follow_paper, recommend, widest
+    from ..recipe import fit_to_corpus, follow_paper, read_gold, recommend, widest
     from ..training_config import join_config, names, read_recipe
 
     for name, value, choices in [
@@ -90,6 +89,8 @@ def config_cli(
         if value not in choices:
             known = ", ".join(filter(None, choices))
             raise UserError(Errors.S104.format(option=name, value=value, choices=known))
+    if system == "auto" and recipe is not None:
+        raise UserError(Errors.S256.format(names=", ".join(names("papers"))))
     if system == "auto" and corpus is None:
         raise UserError(Errors.S241)
     paper = None
@@ -106,29 +107,29 @@ def config_cli(
     if str(output_file) != "-" and output_file.exists() and not force:
         raise UserError(Errors.S111.format(path=output_file))
     require_language(lang)
-    stats = None
-    if corpus is not None:
-        gold = choose_output(output or "auto", read_docs(corpus, Vocab()), spans_key=spans_key)
-        stats = corpus_stats(corpus, Settings(output=gold, spans_key=spans_key))
-        if not stats.spans:
-            source = "`doc.ents`" if gold == "ents" else f"`doc.spans['{spans_key}']`"
-            raise UserError(Errors.S250.format(path=corpus, source=source))
+    if system != "auto":
+        require_name("system", system)
+    stats, flat = None, False
     notes: List[str] = []
-    flat = False
+    if corpus is not None:
+        stats, output, notes = read_gold(corpus, system, output=output, spans_key=spans_key)
+    if vectors is not None and not (is_package(vectors) or Path(vectors).exists()):
+        notes.append(Warnings.SW27.format(vectors=vectors))
     if system == "auto":
         assert stats is not None
-        if output is None and gold == "ents" and stats.keys:
-            keys = ", ".join(sorted(stats.keys))
-            msg.warn(Warnings.SW21.format(path=corpus, key=spans_key, keys=keys))
         choice = recommend(stats, encoder=encoder, vectors=vectors, transformer=transformer)
-        system, encoder, flat, notes = choice
-        # Where the gold is in a span group, flat entities are learned from it, too.
-        output = output or ("ents" if gold == "ents" else "both")
+        system, encoder, flat, reasons = choice
+        notes.extend(reasons)
     encoder = encoder or ("lstm" if optimize == "accuracy" else "hash")
-    for value, kind in [(system, "systems"), (encoder, "encoders")]:
-        if value not in names(kind):
-            known = ", ".join(names(kind))
-            raise UserError(Errors.S110.format(kind=kind[:-1], name=value, names=known))
+    require_name("encoder", encoder)
+    refuse_without_effect(
+        system,
+        encoder,
+        output=output,
+        optimize=optimize,
+        mixed_precision=mixed_precision,
+        of_paper=paper is not None,
+    )
     if max_width is None and stats is not None:
         max_width = widest(system, stats)
     config = join_config(
@@ -156,17 +157,62 @@ def config_cli(
     config = completed(config, encoder)
     if str(output_file) == "-":
         print(config.to_str())
+        for line in notes:
+            print(line, file=sys.stderr)
         return
-    for line in notes:
-        msg.info(line)
+    for line in notes:  # warnings have a code
+        (msg.warn if line.startswith("[SW") else msg.info)(line)
     output_file.parent.mkdir(parents=True, exist_ok=True)
     config.to_disk(output_file)
     msg.good(f"Wrote {output_file}")
-    wanted = " --paths.vectors VECTORS" if encoder == "vectors" and vectors is None else ""
-    print(
-        f"python -m spacy train {output_file} --output training "
-        f"--paths.train {corpus or 'train.spacy'} --paths.dev dev.spacy{wanted}"
-    )
+    train = corpus or Path("train.spacy")
+    beside = train.with_name("dev.spacy")
+    paths = ["--paths.train", train, "--paths.dev", beside if beside.exists() else beside.name]
+    wanted = ["--paths.vectors", "VECTORS"] if encoder == "vectors" and vectors is None else []
+    command = ["python", "-m", "spacy", "train", output_file, "--output", "training"]
+    print(shlex.join(map(str, [*command, *paths, *wanted])))
+
+
+def require_name(kind: str, name: str) -> None:
+    """Refuse a system or an encoder that there is not."""
+    from ..errors import Errors, UserError
+    from ..training_config import names
+
+    known = names(f"{kind}s")
+    if name not in known:
+        raise UserError(Errors.S110.format(kind=kind, name=name, names=", ".join(known)))
+
+
+def refuse_without_effect(
+    system: str,
+    encoder: str,
+    *,
+    output: Optional[str],
+    optimize: str,
+    mixed_precision: bool,
+    of_paper: bool,
+) -> None:
+    """Refuse options that this system or this encoder does not have.
+
+    of_paper: The recipe of a paper says which encoder it is.
+    """
+    from ..errors import Errors, UserError
+    from ..training_config import component_of, names, own_output, read_overlay
+
+    own, can_change = own_output(component_of(system)["factory"])
+    if output not in (None, own) and not can_change:
+        reason = f"{system} writes {own} alone"
+        raise UserError(Errors.S255.format(option="output", reason=reason, instead=""))
+    for option, wanted, setting, lack in [
+        ("optimize accuracy", optimize == "accuracy", "[accuracy]", "has no larger form"),
+        ("mixed-precision", mixed_precision, "mixed_precision =", "is no transformer"),
+    ]:
+        overlays = {name: read_overlay("encoders", name).to_str() for name in names("encoders")}
+        having = [name for name, overlay in overlays.items() if setting in overlay]
+        if wanted and encoder not in having:
+            reason = f"the encoder {encoder} {lack}"
+            instead = "" if of_paper else f", or choose --encoder {' or '.join(having)}"
+            raise UserError(Errors.S255.format(option=option, reason=reason, instead=instead))
 
 
 def completed(config: Config, encoder: str) -> Config:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import typer
 
@@ -22,16 +22,20 @@ def quickstart_cli(
     gpu: bool = typer.Option(
         False, "--gpu", help="A pretrained transformer on a GPU, in place of a small encoder"
     ),
-    texts: str = typer.Option(
-        "corpus/dev.spacy", help="File or folder that the model is to annotate"
+    texts: Optional[str] = typer.Option(
+        None, help="File or folder that the model is to annotate  [the development data]"
     ),
 ) -> None:
     """Print the commands to run for your files.
 
     Missing options are prompted for if there is a terminal; otherwise the language is English and
-    spans may overlap. Nothing is run and nothing is written.
+    spans may overlap. Files in .spacy are used where they are. Nothing is run and nothing is written.
     """
+    from spacy.vocab import Vocab
+
     from ..corpus.convert import require_language
+    from ..corpus.docs import SUFFIX, read_docs
+    from ..corpus.pairs import annotated_kinds
     from ..errors import Errors, UserError
 
     train = answer(train, "--train", lambda: typer.prompt("Annotated file to learn from", err=True))
@@ -46,8 +50,16 @@ def quickstart_cli(
     for path in (train, dev):
         if not Path(path).exists():
             raise UserError(Errors.S182.format(path=path))
-    for what, command in steps(train, dev, lang=lang, nested=nested, gpu=gpu, texts=texts):
+    kinds = {"spans": True, "ents": True}  # as `convert` writes them
+    if train.endswith(SUFFIX):
+        kinds = annotated_kinds(read_docs(Path(train), Vocab()), "sc")
+    # In a shell of their own, so that an error ends none in which somebody works.
+    print("(\nset -e  # stop at the first error")
+    for what, command in steps(
+        train, dev, lang=lang, nested=nested, gpu=gpu, texts=texts, kinds=kinds
+    ):
         print(f"# {what}\n{shlex.join(['python', '-m', 'spacy', *command])}")
+    print(")")
 
 
 def answer(given: Any, option: str, ask: Callable[[], Any], *, default: Any = None) -> Any:
@@ -68,22 +80,44 @@ def can_ask() -> bool:
     return sys.stdin.isatty()
 
 
-def steps(train: str, dev: str, *, lang: str, nested: bool, gpu: bool, texts: str) -> List[Step]:
-    """The commands to run, in order."""
+def steps(
+    train: str,
+    dev: str,
+    *,
+    lang: str,
+    nested: bool,
+    gpu: bool,
+    texts: Optional[str],
+    kinds: Dict[str, bool],
+) -> List[Step]:
+    """The commands to run, in order.
+
+    kinds: What the training data will have, "spans" and "ents".
+    """
+    from ..corpus.docs import SUFFIX
+
     device = ["--gpu-id", "0"] if gpu else []
-    corpora = {"train": "corpus/train.spacy", "dev": "corpus/dev.spacy"}
     language = ["--lang", lang]
+    converted: List[Step] = []
+    corpora = {"train": train, "dev": dev}
+    for name, path in corpora.items():
+        if not path.endswith(SUFFIX):
+            corpora[name] = f"corpus/{name}{SUFFIX}"
+            convert = ["spanner", "convert", path, corpora[name], *language]
+            converted.append(("The same for the other file" if converted else "Convert", convert))
     encoder = ["--encoder", "huggingface"] if gpu else []
-    output = [] if nested else ["--output", "ents"]
+    ents = ["--output", "ents"]
+    output = [] if nested or not kinds["ents"] else ents
+    source = ents if kinds["ents"] and not kinds["spans"] else []
     options = ["--corpus", corpora["train"], *encoder, *output, *language, "-o", "config.cfg"]
     paths = [part for name, path in corpora.items() for part in (f"--paths.{name}", path)]
-    model = "training/model-best"
+    model, files = "training/model-best", [corpora["train"], "--dev", corpora["dev"]]
+    annotate = ["spanner", "annotate", texts or corpora["dev"], "-m", model, "-o", "annotated"]
     return [
-        ("Convert", ["spanner", "convert", train, corpora["train"], *language]),
-        ("The same for the other file", ["spanner", "convert", dev, corpora["dev"], *language]),
-        ("Look for mistakes", ["spanner", "check", corpora["train"], "--dev", corpora["dev"]]),
+        *converted,
+        ("Look for mistakes", ["spanner", "check", *files, *source]),
         ("Write a config", ["spanner", "config", "auto", *options]),
         ("Train", ["train", "config.cfg", "--output", "training", *paths, *device]),
         ("Measure", ["evaluate", model, corpora["dev"], *device]),
-        ("Use", ["spanner", "annotate", texts, "-m", model, "-o", "annotated", *device]),
+        ("Use", [*annotate, *device]),
     ]

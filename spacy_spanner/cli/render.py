@@ -17,7 +17,9 @@ def render_cli(
         None, help="Gold (.spacy); for a pipeline also .txt files (a document a line) or texts"
     ),
     page: Path = typer.Option(Path("page.html"), "--page", "-o", help="The page to write"),
-    spans_key: str = typer.Option("sc", "--spans-key", "-sk", help="Span group to show"),
+    spans_key: Optional[str] = typer.Option(
+        None, "--spans-key", "-sk", help="Span group to show  [sc]"
+    ),
     output: SpanOutput = typer.Option(
         SpanOutput.auto,
         help="Show the span group or doc.ents; auto: what gold has; if it has both, or without "
@@ -39,7 +41,7 @@ def render_cli(
 
     from ..analysis.marks import mark_docs
     from ..analysis.pages import documents_pages
-    from ..corpus.pairs import load_pairs
+    from ..corpus.pairs import load_pairs, require_group
     from ..errors import Errors, UserError
     from ..relations import symmetric_labels
 
@@ -53,12 +55,16 @@ def render_cli(
     pairs, more = load_pairs(nlp or source, texts, limit=limit)
     if not pairs:
         raise UserError(Errors.S028.format(path=", ".join(texts) or source))
+    golds = [gold for _, gold in pairs if gold is not None]
+    if spans_key is not None and output is SpanOutput.auto:
+        shown = golds or [pred for pred, _ in pairs]
+        require_group(shown, ", ".join(texts) if golds else source, spans_key=spans_key)
+    spans_key = spans_key or "sc"
     symmetric = symmetric_labels(nlp) if nlp else set()
     docs = mark_docs(pairs, output=output.value, spans_key=spans_key, symmetric=symmetric)
     if only_errors and not any(doc.annotated for doc in docs):
         raise UserError(Errors.S180.format(source=source))
-    gold_given = any(gold is not None for _, gold in pairs)
-    if gold_given and not any(doc.annotated for doc in docs):
+    if golds and not any(doc.annotated for doc in docs):
         msg.warn("Gold is not shown: it has no annotation of this kind. See --output, --spans-key")
     if not any(doc.marks for doc in docs):
         keys = sorted(

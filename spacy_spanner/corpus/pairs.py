@@ -94,6 +94,20 @@ def unpredicted_pairs(nlp: Language, data: Iterable[str]) -> Iterator[DocPair]:
             yield nlp.make_doc(item), None
 
 
+def require_group(docs: Iterable[Doc], source: object, *, spans_key: str) -> None:
+    """An error where no document has a span group that the user named; entities are no replacement."""
+    number, keys = 0, set[str]()
+    for doc in docs:
+        if spans_key in doc.spans:
+            return
+        number += 1
+        keys.update(doc.spans)
+    if number:
+        known, hint = ", ".join(sorted(keys)) or "none", ", or take `doc.ents` with --output ents"
+        reason = Errors.S023.format(path=source, key=spans_key, docs=number, keys=known, hint=hint)
+        raise CorpusError(reason)
+
+
 def choose_output(
     output: str, golds: Iterable[Doc], systems: Sequence[Sequence[Doc]] = (), *, spans_key: str
 ) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from operator import or_
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Set
 
@@ -54,6 +55,7 @@ class Stats:
     spans: int = 0
     nested: int = 0
     crossing: int = 0
+    overlapping: int = 0  # nested or crossing, or the same tokens with two labels
     duplicates: int = 0
     empty: int = 0  # no token in them; left out of every other count
     two_labels: int = 0  # offsets with more than one label
@@ -178,6 +180,7 @@ def count_spans(doc: Doc, spans: List[RawSpan], stats: Stats) -> None:
     stats.two_labels += sum(count > 1 for count in Counter(offsets).values())
     stats.nested += sum(lie.nested)
     stats.crossing += sum(lie.crossing)
+    stats.overlapping += sum(map(or_, lie.nested, lie.crossing))
     stats.depths.update(lie.depth)
     starts, ends = numpy.array(offsets, dtype="int64").reshape(-1, 2).T
     stats.levels.update(nesting_levels(starts, ends).tolist())

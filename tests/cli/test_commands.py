@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 import spacy_spanner.cli  # noqa: F401
 from spacy_spanner.relations import get_relations
+from spacy_spanner.training_config import join_config, names
 
 NLP = spacy.blank("en")
 TEXT = "Ann left Trent University (Italy) <now>."
@@ -163,6 +164,22 @@ def test_check_takes_settings_from_config(tmp_path, files):
     assert run("check", files[1], "--window", "4", "--overlap", "4")[0] == 2
 
 
+@pytest.mark.parametrize("encoder", names("encoders"))
+def test_check_takes_settings_of_the_head_over_every_encoder(tmp_path, files, encoder):
+    """Some encoders are architectures of ours, too."""
+    config = tmp_path / "config.cfg"
+    join_config("span_ner", encoder, output="spans", max_width=1).to_disk(config)
+    code, text = run("check", files[1], "--config", config)
+    assert code == 0 and "max_width = 1 holds 75.00 %" in text
+    join_config("ner", encoder).to_disk(config)
+    code, text = run("check", files[1], "--config", config)
+    assert code == 1 and "S026" in text
+    nonsense = config.read_text().replace("spacy.TransitionBased", "spacy-spanner.Nonsense")
+    config.write_text(nonsense)
+    code, text = run("check", files[1], "--config", config)
+    assert code == 1 and "S029" in text and "Nonsense" in text
+
+
 def test_render_predictions_beside_gold(tmp_path, files):
     page = tmp_path / "deep" / "page.html"
     code, text = run("render", *files, "-o", page, "--title", "My <page>")
@@ -180,6 +197,29 @@ def test_render_predictions_beside_gold(tmp_path, files):
     for kind, count in (("tp", 2), ("fn", 2), ("fp", 1)):
         assert f'<div class="card {kind}"><b>{count}</b>' in html
     assert "://" not in html and "<script" not in html and "\ue000" not in html
+
+
+def test_a_span_group_that_was_named_is_not_replaced_by_entities(tmp_path):
+    """In gold, or in predictions where there is none. One that gold has need not be in predictions."""
+    doc = make_doc(GOLD[:2])
+    doc.set_ents(list(doc.spans["sc"]), default="outside")
+    gold, page = write(tmp_path / "gold.spacy", doc), ("-o", tmp_path / "page.html")
+    flat = write(tmp_path / "flat.spacy", make_doc(PRED[:2], ents=True))
+    cases = {
+        ("analyze", flat, gold): (str(gold), "sc"),
+        ("analyze", gold, gold, "--compare", flat): (str(gold), "sc"),
+        ("render", gold, gold, *page): (str(gold), "sc"),
+        ("render", flat, *page): (str(flat), "none"),
+    }
+    for command, (path, keys) in cases.items():
+        code, text = run(*command, "--spans-key", "foo")
+        assert code == 1 and "S023" in text and f"Existing keys: {keys}." in text
+        assert path.split("/")[-1] in text and not (tmp_path / "page.html").exists()
+        assert run(*command, "--spans-key", "foo", "--output", "ents")[0] == 0
+        assert run(*command)[0] == 0
+        (tmp_path / "page.html").unlink(missing_ok=True)
+    for command in (("analyze", gold, gold, "--compare", flat), ("render", flat, gold, *page)):
+        assert run(*command, "--spans-key", "sc")[0] == 0
 
 
 def test_render_without_gold_and_with_ents(tmp_path):

@@ -1,6 +1,7 @@
 """`spacy spanner config`: complete files for every system and encoder that spaCy takes as they are."""
 
 import os
+import shlex
 import subprocess
 import sys
 
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 
 from spacy_spanner.cli import spanner
 from spacy_spanner.pipeline import factories
+from spacy_spanner.relations import Relation, register_extensions
 from spacy_spanner.training_config import (
     complete,
     component_of,
@@ -198,8 +200,11 @@ PAPERS = {
 
 @pytest.fixture
 def sentences(tmp_path):
+    register_extensions()
     docs = [example.reference for example in make_examples(spacy.blank("en"))]
-    DocBin(docs=docs * 20).to_disk(tmp_path / "train.spacy")
+    first, last = list(docs[0].spans["sc"])[:2]
+    docs[0]._.relations = [Relation(first, last, "left")]  # for systems of relations
+    DocBin(docs=docs * 20, store_user_data=True).to_disk(tmp_path / "train.spacy")
     return tmp_path / "train.spacy"
 
 
@@ -260,6 +265,51 @@ def test_recipes_that_cannot_be_are_refused(arguments, tmp_path):
     result = run(*arguments, "-o", tmp_path / "config.cfg")
     assert result.exit_code == 1 and ("S161" in result.output or "S110" in result.output)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "arguments, told",
+    [
+        (["ner", "--output", "spans"], "--output"),
+        (["spancat", "--output", "both"], "--output"),
+        (["hscrf", "-e", "hash", "--optimize", "accuracy"], "choose --encoder lstm"),
+        (["seq_ner", "-e", "lstm", "--mixed-precision"], "--encoder huggingface or transformer"),
+        (["global_pointer", "--recipe", "paper", "--optimize", "accuracy"], "Leave it out."),
+    ],
+)
+def test_options_without_effect_are_refused(arguments, told, sentences, tmp_path):
+    path = tmp_path / "config.cfg"
+    result = run(*arguments, "--corpus", sentences, "-o", path)
+    text = " ".join(result.output.split())
+    assert result.exit_code == 1 and "S255" in text and told in text
+    assert not path.exists()
+
+
+def test_vectors_that_are_not_here_are_named(tmp_path):
+    """They may be where the config is used."""
+    here, path = tmp_path / "vectors", tmp_path / "config.cfg"
+    here.mkdir()
+    for vectors, told in [("nowhere", True), (here, False)]:
+        result = run("ner", "--vectors", vectors, "-F", "-o", path)
+        assert result.exit_code == 0 and ("SW27" in result.output) is told
+
+
+def test_auto_has_no_recipe(sentences, tmp_path):
+    arguments = ["auto", "--recipe", "paper", "--corpus", sentences]
+    result = run(*arguments, "-o", tmp_path / "config.cfg")
+    assert result.exit_code == 1 and "S256" in result.output and "seq_ner" in result.output
+
+
+def test_the_command_has_the_development_data_beside_the_corpus(sentences, tmp_path):
+    folder = tmp_path / "my corpus"
+    folder.mkdir()
+    train = sentences.rename(folder / "train.spacy")
+    arguments = ["ner", "--corpus", train, "-F", "-o", tmp_path / "config.cfg"]
+    for dev in ("dev.spacy", str(folder / "dev.spacy")):
+        words = shlex.split(run(*arguments).stdout.splitlines()[-1])
+        assert words[words.index("--paths.train") + 1] == str(train)
+        assert words[words.index("--paths.dev") + 1] == dev
+        (folder / "dev.spacy").touch()
 
 
 @pytest.mark.parametrize("name", ["hierarchical_ner", "cnn_bilstm_crf"])

@@ -1,10 +1,14 @@
 """The commands that quickstart prints are those for the files, and they run."""
 
 import json
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 from spacy.cli._util import app
+from spacy.tokens import DocBin
+from spacy.vocab import Vocab
 from typer.testing import CliRunner
 
 from spacy_spanner.cli import quickstart
@@ -51,6 +55,46 @@ def test_commands_run(tmp_path, monkeypatch, files, kind):
         assert result.exit_code == 0, (line, result.output)
     [shard] = [path for path in (tmp_path / "annotated").glob("*.jsonl")]
     assert len([json.loads(line) for line in shard.read_text().splitlines()]) == 20
+
+
+def test_a_shell_stops_at_the_first_error(tmp_path, files):
+    """Here at the config, as where one exists; nothing is trained with an old one."""
+    program = tmp_path / "python"
+    program.write_text('#!/bin/sh\necho $4\n[ "$4" != config ]\n')
+    program.chmod(0o755)
+    text = run("spanner", "quickstart", "--train", files[0], "--dev", files[1]).stdout
+    shell = subprocess.run(
+        ["sh"],
+        input=f"{text}\necho $? behind",
+        capture_output=True,
+        text=True,
+        env={"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"},
+    )
+    assert shell.stdout.split() == ["convert", "convert", "check", "config", "1", "behind"]
+
+
+@pytest.mark.parametrize("ents, spans", [(True, True), (True, False), (False, True)])
+@pytest.mark.parametrize("kind", ["--nested", "--flat"])
+def test_spacy_files_are_used_where_they_are(tmp_path, monkeypatch, files, ents, spans, kind):
+    """By commands that suit what is annotated in them."""
+    monkeypatch.chdir(tmp_path)
+    for file, name in zip(files, ("train", "dev"), strict=True):
+        assert run("spanner", "convert", file, f"corpus/{name}.spacy").exit_code == 0
+        docs = list(DocBin().from_disk(f"corpus/{name}.spacy").get_docs(Vocab()))
+        for doc in docs:
+            doc.set_ents(list(doc.ents) if ents else [], default="outside" if ents else "missing")
+            doc.spans.pop("sc") if not spans else None
+        DocBin(docs=docs).to_disk(f"corpus/{name}.spacy")
+    corpora = [f"corpus/{name}.spacy" for name in ("train", "dev")]
+    lines = printed("--train", corpora[0], "--dev", corpora[1], kind)
+    names = [parse(line)[-1] for line in lines]
+    assert names == ["check", "config", "train", "evaluate", "annotate"]
+    assert " annotate corpus/dev.spacy " in lines[-1]
+    for line in lines[:2]:
+        result = run(*quickstart.shlex.split(line)[3:])
+        assert result.exit_code == 0, (line, result.output)
+    [one] = printed("--train", files[0], "--dev", corpora[1])[:1]
+    assert parse(one)[-1] == "convert" and "corpus/train.spacy" in one
 
 
 def test_options_reach_the_commands(files):
