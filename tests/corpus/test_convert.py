@@ -1,13 +1,14 @@
 """Every format comes out as the same document; what is malformed is named, and writes nothing."""
 
 import json
+from pathlib import Path
 
 import pytest
 import spacy
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
-from spacy_spanner.corpus.convert import convert
+from spacy_spanner.corpus.convert import convert, plan
 from spacy_spanner.corpus.detect import detect_format
 from spacy_spanner.corpus.record import CorpusError, ReadOptions
 from spacy_spanner.relations import StoredRelation, get_relations, set_relations
@@ -169,6 +170,25 @@ def test_brat_without_any_relation_says_nothing_of_relations(tmp_path):
     assert get_relations(doc) is None
 
 
+@pytest.mark.parametrize("start", [4, 5], ids=["not counted", "counted, as brat does"])
+def test_brat_text_with_a_byte_order_mark(tmp_path, start):
+    (tmp_path / "brat").mkdir()
+    lines = [f"T1\tORG {start} {start + 4}\tBank", f"T2\tPER {start - 4} {start - 1}\tAnn"]
+    [doc] = brat(tmp_path, a=("\ufeffAnn Bank", lines))
+    assert doc.text == "Ann Bank" and triples(doc.spans["sc"]) == [(0, 1, "PER"), (1, 2, "ORG")]
+
+
+@pytest.mark.parametrize("inside, folder", [("brat", "."), ("brat/sub", ".."), (".", "brat")])
+def test_brat_folder_of_any_name(tmp_path, monkeypatch, inside, folder):
+    (tmp_path / "brat" / "sub").mkdir(parents=True)
+    write(tmp_path / "brat" / "a.txt", "Ann")
+    write(tmp_path / "brat" / "a.ann", "T1\tPER 0 3\tAnn")
+    monkeypatch.chdir(tmp_path / inside)
+    [result] = convert([Path(folder)], tmp_path / "out")
+    assert result.target.name == "brat.spacy" and len(read(result.target)) == 1
+    assert plan([Path("/")], tmp_path) == {tmp_path / "root.spacy": [Path("/")]}
+
+
 def test_brat_leaves_out_and_counts(tmp_path):
     folder = tmp_path / "brat"
     (folder / "sub").mkdir(parents=True)
@@ -296,7 +316,19 @@ def test_inputs_that_make_no_sense(tmp_path):
         ([word], tmp_path / "out", "auto", "Say which format it is with --format: jsonl"),
         ([other], tmp_path / "out", "auto", r"no \.txt files"),
         ([other], tmp_path / "out", "conll", "this is a folder"),
-        ([tmp_path / "x.ann"], tmp_path / "out", "brat", "this file is missing beside"),
+        ([tmp_path / "x.conll"], tmp_path / "out", "brat", r"x\.txt and x\.ann are read; neither"),
+        (
+            [write(tmp_path / "y.ann", "")],
+            tmp_path / "out",
+            "brat",
+            r"y\.txt: .*missing beside y\.ann",
+        ),
+        (
+            [write(tmp_path / "z.txt", "")],
+            tmp_path / "out",
+            "brat",
+            r"z\.ann: .*missing beside z\.txt",
+        ),
     ]
     for inputs, output, format, why in cases:
         with pytest.raises(CorpusError, match=why):
