@@ -94,6 +94,18 @@ class Errors(metaclass=WithCodes):
         "A page with plots needs matplotlib, which is not installed: pip install "
         "'spacy-spanner[plots]'. The terminal tables and --json do without it."
     )
+    S032 = (
+        "This pipeline has no component of spacy-spanner, whose thresholds could be tuned. Its components: "
+        "{names}."
+    )
+    S033 = (
+        "There are several components whose thresholds can be tuned: {names}. Name one of them with "
+        "--pipe."
+    )
+    S034 = (
+        "{path}: {source} is annotated, but holds no spans in any of the {docs} documents, so there is "
+        "nothing to compare with. Take data that has some."
+    )
     S011 = (
         "Component '{name}': no relations in the training data. Store them with `doc._.relations` and in a "
         "`DocBin(store_user_data=True)`, or make the data with `spacy spanner convert` from a format that "

@@ -197,7 +197,13 @@ def test_render_without_gold_and_with_ents(tmp_path):
     code, text = run("render", nested, nested, "-o", page, "--output", "ents")
     assert code == 0 and "Gold is not shown" in text
     code, text = run("render", flat, "-o", page, "--output", "spans", "--spans-key", "none")
-    assert code == 0 and "No spans to show under 'none'" in text
+    assert code == 0 and "No spans to show under 'none': no document has this group" in text
+    empty = make_doc([])
+    empty.spans["ents"] = []
+    code, text = run("render", write(tmp_path / "empty.spacy", empty), "-o", page)
+    assert code == 0 and "the group 'sc' is empty in all documents. Other span groups: ents" in text
+    code, text = run("render", tmp_path / "empty.spacy", "-o", page, "--output", "ents")
+    assert code == 0 and "`doc.ents` is empty in all documents" in text
 
 
 def test_render_only_errors_on_several_pages(tmp_path, files, monkeypatch):
