@@ -340,6 +340,11 @@ class Warnings(metaclass=WithCodes):
         "Component '{name}' overwrites the spans that '{other}' writes to `doc.spans[{key!r}]`. Give one of "
         "them another `spans_key` or `ents_key`."
     )
+    SW27 = (
+        "{path}: read as conll, the tokens in column {column} are 1, 2, 3, ... in each of the first {n} "
+        "sentences. If these only count the lines, name the column of the words with --token-column 1, or "
+        "the format with --format: germeval, conllu."
+    )
     SW10 = (
         "`spacy-spanner.TagEmbed.v1`: no token has `{attr}`, so every token gets the same vector. Put a "
         "component that sets it (such as a tagger) before this one and, for training, name it in "

@@ -92,6 +92,14 @@ def test_convert(tmp_path):
     assert code == 0 and "0 were" in text
 
 
+def test_convert_names_columns_that_look_wrong(tmp_path):
+    (tmp_path / "a.conll").write_text("1 Ann B-PER\n2 left O\n")
+    code, text = run("convert", tmp_path / "a.conll", tmp_path / "out")
+    assert code == 0 and "[SW27]" in text and "--token-column" in text
+    code, text = run("convert", tmp_path / "a.conll", tmp_path / "out", "--token-column", "1")
+    assert code == 0 and "[SW27]" not in text
+
+
 def test_convert_brat_names_what_was_left_out(tmp_path):
     (tmp_path / "a.txt").write_text("Ann has left")
     (tmp_path / "a.ann").write_text("T1\tPER 0 3;8 12\tAnn left\n")

@@ -136,6 +136,22 @@ def test_repeated_spans_are_kept_once(tmp_path):
     assert (result.summary.spans, result.summary.duplicates) == (1, 1)
 
 
+@pytest.mark.parametrize(
+    "content, is_warned",
+    [
+        ("1 Ada B-PER\n2 left O\n\n1 Bob B-PER\n", True),
+        (GERMEVAL.replace("\tB-PER\tO", "\tB-PER"), True),  # no longer detected as GermEval
+        ("1 CD B-DATE\n2 CD O\n\n3 CD O\n", False),
+        ("1 CD B-DATE\n", False),
+    ],
+)
+def test_conll_with_numbers_for_words_is_named(tmp_path, content, is_warned):
+    path = write(tmp_path / "a.conll", content)
+    [result] = convert([path], tmp_path / "out")
+    assert len(result.summary.warnings) == is_warned
+    assert all(f"[SW27] {path}" in text for text in result.summary.warnings)
+
+
 JSONL_CASES = [
     ('{"tokens": ["a"]', "not JSON"),
     ("[1]", "expected a JSON object, found list"),
