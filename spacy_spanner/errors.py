@@ -295,16 +295,16 @@ class Errors(metaclass=WithCodes):
 
 class Warnings(metaclass=WithCodes):
     SW01 = (
-        "Component '{name}': {lost} of {total} gold spans cannot be learned: {reasons}. This counts all "
-        "training examples, joined ones (`spacy-spanner.JoinedCorpus.v1`) included."
+        "Component '{name}': {lost} of {total} gold spans cannot be learned: {reasons}. Joined "
+        "examples (`spacy-spanner.JoinedCorpus.v1`) are counted beside the single ones."
     )
     SW02 = (
         "Component '{name}': `training.score_weights` asks for '{key}', which no component of this "
         "pipeline can fill (this one writes {writes}), so it always counts as 0. Rename it or set it to null."
     )
     SW03 = (
-        "Component '{name}': {lost} of {total} gold relations cannot be learned: {reasons}. This counts all "
-        "training examples, joined ones (`spacy-spanner.JoinedCorpus.v1`) included."
+        "Component '{name}': {lost} of {total} gold relations cannot be learned: {reasons}. Joined "
+        "examples (`spacy-spanner.JoinedCorpus.v1`) are counted beside the single ones."
     )
     SW04 = (
         "Component '{name}' links the entities that another component wrote to {source}, but no document "

@@ -196,7 +196,8 @@ def test_gold_of_rows_is_what_a_slow_loop_says(seed):
 def test_warning_tells_numbers_once():
     nlp = make_nlp("global_pointer", model={"max_width": 1})
     with pytest.warns(
-        UserWarning, match=r"5 of 10 gold spans .* 5 wider than max_width = 1\. .*joined ones"
+        UserWarning,
+        match=r"5 of 10 gold spans .* 5 wider than max_width = 1\. .*beside the single ones",
     ):
         train(nlp, make_examples(nlp), steps=1)
     with warnings.catch_warnings():
