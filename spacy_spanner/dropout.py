@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+RATE = "it must be a share from 0 to 1"
+
 
 class Dropout(nn.Dropout):
     """As the base class, in a small part of its time on a CPU: several draws are made of each
@@ -21,3 +23,8 @@ class Dropout(nn.Dropout):
         # Whole numbers less `least - 1`, cut to 0 and 1: a mask would take longer to make and use.
         kept = draws[: x.numel()].view(x.shape).float().sub_(least - 1).clamp_(0, 1)
         return x * kept.mul_(steps / (steps // 2 - least)).to(x.dtype)
+
+
+def is_rate(value: float) -> bool:
+    """Whether it can be the rate of dropout (`RATE`): torch would refuse others only when it is built."""
+    return 0 <= value <= 1

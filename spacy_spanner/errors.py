@@ -94,6 +94,18 @@ class Errors(metaclass=WithCodes):
         "A page with plots needs matplotlib, which is not installed: pip install "
         "'spacy-spanner[plots]'. The terminal tables and --json do without it."
     )
+    S032 = (
+        "This pipeline has no component of spacy-spanner, whose thresholds could be tuned. Its components: "
+        "{names}."
+    )
+    S033 = (
+        "There are several components whose thresholds can be tuned: {names}. Name one of them with "
+        "--pipe."
+    )
+    S034 = (
+        "{path}: {source} is annotated, but holds no spans in any of the {docs} documents, so there is "
+        "nothing to compare with. Take data that has some."
+    )
     S011 = (
         "Component '{name}': no relations in the training data. Store them with `doc._.relations` and in a "
         "`DocBin(store_user_data=True)`, or make the data with `spacy spanner convert` from a format that "
@@ -292,12 +304,18 @@ class Errors(metaclass=WithCodes):
 
 
 class Warnings(metaclass=WithCodes):
-    SW01 = "Component '{name}': {lost} of {total} gold spans cannot be learned: {reasons}."
+    SW01 = (
+        "Component '{name}': {lost} of {total} gold spans cannot be learned: {reasons}. Joined "
+        "examples (`spacy-spanner.JoinedCorpus.v1`) are counted beside the single ones."
+    )
     SW02 = (
         "Component '{name}': `training.score_weights` asks for '{key}', which no component of this "
         "pipeline can fill (this one writes {writes}), so it always counts as 0. Rename it or set it to null."
     )
-    SW03 = "Component '{name}': {lost} of {total} gold relations cannot be learned: {reasons}."
+    SW03 = (
+        "Component '{name}': {lost} of {total} gold relations cannot be learned: {reasons}. Joined "
+        "examples (`spacy-spanner.JoinedCorpus.v1`) are counted beside the single ones."
+    )
     SW04 = (
         "Component '{name}' links the entities that another component wrote to {source}, but no document "
         "has any annotation there. Put that component before this one, or change `output` or `spans_key`."
@@ -332,6 +350,11 @@ class Warnings(metaclass=WithCodes):
         "Component '{name}' overwrites the spans that '{other}' writes to `doc.spans[{key!r}]`. Give one of "
         "them another `spans_key` or `ents_key`."
     )
+    SW27 = (
+        "{path}: read as conll, the tokens in column {column} are 1, 2, 3, ... in each of the first {n} "
+        "sentences. If these only count the lines, name the column of the words with --token-column 1, or "
+        "the format with --format: germeval, conllu."
+    )
     SW10 = (
         "`spacy-spanner.TagEmbed.v1`: no token has `{attr}`, so every token gets the same vector. Put a "
         "component that sets it (such as a tagger) before this one and, for training, name it in "
@@ -349,7 +372,7 @@ class Warnings(metaclass=WithCodes):
         "The pipeline writes nothing to {sources}, so no entities were taken from there. Change --source: "
         "ents, or keys of its span groups."
     )
-    SW27 = (
+    SW28 = (
         "There is no pipeline '{vectors}' here, neither a package nor a folder. Training with this config "
         "needs it: correct --vectors, or install it where you train."
     )

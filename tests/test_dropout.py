@@ -1,9 +1,23 @@
 """Dropout by parts of random numbers."""
 
+from inspect import signature
+
 import pytest
 import torch
+from spacy.util import registry
 
 from spacy_spanner.dropout import Dropout
+from spacy_spanner.encoders.tuned_vectors import build_tuned_vectors
+
+from .test_package import entry_points
+
+RATES = [
+    (name, option)
+    for group, name in entry_points()
+    if group == "spacy_architectures"
+    for option in signature(registry.architectures.get(name)).parameters
+    if option.endswith("dropout")
+]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -38,3 +52,19 @@ def test_all_or_nothing(rate, expected):
 
 def test_no_numbers_at_all():
     assert Dropout(0.5).train()(torch.ones(0, 3)).shape == (0, 3)
+
+
+def test_there_are_rates():
+    assert len(RATES) > 20 and ("spacy-spanner.LSTMEncoder.v1", "output_dropout") in RATES
+
+
+@pytest.mark.parametrize("name, option", RATES)
+@pytest.mark.parametrize("value", [2.0, -0.1, float("nan")])
+def test_impossible_rates_are_refused_when_an_architecture_is_made(name, option, value):
+    """Torch would refuse them when the module is built, without saying where they are from."""
+    make = registry.architectures.get(name)
+    parts = [build_tuned_vectors()] if "parts" in signature(make).parameters else []
+    module = getattr(make, "module", None)
+    told = name.split(".")[1] if module is None else module.__name__
+    with pytest.raises(ValueError, match=rf"S0.*{told}.*{option} = .* share from 0 to 1"):
+        make(*parts, **{option: value})

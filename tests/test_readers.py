@@ -6,7 +6,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Corpus, Example
 from spacy.util import registry
 
-from spacy_spanner.corpus.joining import annotation_of, join_examples, neighbours
+from spacy_spanner.corpus.joining import annotation_of, join_docs, join_examples, neighbours
 from spacy_spanner.relations import StoredRelation, get_relations, set_relations
 
 NLP = spacy.blank("en")
@@ -43,6 +43,17 @@ def test_every_document_comes_alone_and_joined(tmp_path):
     ends = [tuple(r[:2]) + tuple(r[3:5]) for r in get_relations(joined.reference)]
     assert ends == [(0, 1, 0, 2), (3, 4, 3, 5)]
     assert not joined.predicted.ents and not joined.predicted.spans
+
+
+def test_joined_documents_keep_spans_without_tokens():
+    """They are counted as lost there, as they are in the single documents."""
+    docs = [make_doc("Ada Lind left"), make_doc("Port Merrow")]
+    docs[0].spans["sc"].append(Span(docs[0], 3, 3, label="C", kb_id="Q1", span_id="s1"))
+    joined = join_docs(docs)
+    spans = [(s.start, s.end, s.label_, s.kb_id_, s.id_) for s in joined.spans["sc"]]
+    rest = [(3, 4, "A", "", ""), (3, 5, "B", "", "")]
+    assert spans == [(0, 1, "A", "", ""), (0, 2, "B", "", ""), (3, 3, "C", "Q1", "s1"), *rest]
+    assert len(docs[0].spans["sc"]) == 3
 
 
 @pytest.mark.parametrize("alone,n_alone", [(0.0, 1), (1.0, 5)])

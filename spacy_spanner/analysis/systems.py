@@ -16,7 +16,7 @@ import numpy
 import spacy
 from spacy.tokens import Doc
 
-from ..corpus.docs import judged_spans, scored_spans
+from ..corpus.docs import doc_spans, judged_spans, scored_spans, source_name
 from ..corpus.pairs import SUFFIX, choose_output, load_pairs
 from ..corpus.record import CorpusError
 from ..errors import Errors, Warnings
@@ -122,7 +122,11 @@ def load_systems(
     if not golds:
         raise CorpusError(Errors.S028.format(path=gold))
     output = choose_output(output, golds, preds, spans_key=spans_key)
-    if not any(scored_spans(gold_doc, output=output, spans_key=spans_key) for gold_doc in golds):
+    source = source_name(output, spans_key)
+    annotated = [doc_spans(gold_doc, output=output, spans_key=spans_key) for gold_doc in golds]
+    if not any(annotated):
+        if any(spans is not None for spans in annotated):
+            raise CorpusError(Errors.S034.format(path=gold, source=source, docs=len(golds)))
         if output == "ents":
             raise CorpusError(Errors.S027.format(path=gold, docs=len(golds), hint=""))
         keys = ", ".join(sorted({key for gold_doc in golds for key in gold_doc.spans})) or "none"
@@ -133,7 +137,6 @@ def load_systems(
     names = short_names(sources)
     for name, docs in zip(names, preds, strict=True):
         if not any(doc.ents if output == "ents" else spans_key in doc.spans for doc in docs):
-            source = "doc.ents" if output == "ents" else f"doc.spans['{spans_key}']"
             warnings.warn(Warnings.SW07.format(name=name, source=source), stacklevel=2)
     more = any(has_more for _, has_more in read)
     proposals = [

@@ -104,7 +104,7 @@ def load_inputs(
     from ..analysis.attributes import training_facts
     from ..analysis.plots import require_plots
     from ..analysis.systems import load_systems
-    from ..corpus.docs import doc_spans, read_docs
+    from ..corpus.docs import doc_spans, read_docs, source_name
     from ..errors import Errors, UserError
 
     if plots:
@@ -112,7 +112,7 @@ def load_inputs(
     systems, output = load_systems(
         sources, str(gold), output=output, spans_key=spans_key, limit=limit
     )
-    source = "doc.ents" if output == "ents" else f"doc.spans['{spans_key}']"
+    source = source_name(output, spans_key)
     msg.info(f"Compared: {source}")
     if train is None:
         return systems, None

@@ -107,6 +107,8 @@ def print_result(result: Converted, alignment_mode: str) -> None:
     if summary.relations or summary.lost_relations:
         rows.append(("Relations", f"{summary.relations:,}"))
     msg.table(rows, aligns=("l", "l"))
+    for text in summary.warnings:
+        msg.warn(text)
     if summary.misaligned:
         placed = summary.misaligned - summary.dropped
         advice = (

@@ -70,9 +70,14 @@ def render_cli(
         keys = sorted(
             {key for pair in pairs for doc in pair if doc is not None for key in doc.spans}
         )
-        msg.warn(
-            f"No spans to show under '{spans_key}'. Span groups found: {', '.join(keys) or 'none'}"
-        )
+        if output.value == "ents":
+            what = "No entities to show: `doc.ents` is empty in all documents"
+        elif spans_key in keys:
+            what = f"No spans to show: the group '{spans_key}' is empty in all documents"
+        else:
+            what = f"No spans to show under '{spans_key}': no document has this group"
+        others = ", ".join(key for key in keys if key != spans_key) or "none"
+        msg.warn(f"{what}. Other span groups: {others}")
     note = " · ".join([source, *(item for item in texts if item.endswith((".spacy", ".txt")))])
     notice = first_only(limit) if more else ""
     if notice:

@@ -40,6 +40,7 @@ def thresholds_cli(
     """
     import spacy
 
+    from ..corpus.docs import doc_spans, source_name
     from ..corpus.pairs import unpredicted_pairs
     from ..errors import Errors, UserError
     from ..tuning.component import find_pipe, fit_settings
@@ -48,12 +49,18 @@ def thresholds_cli(
         raise typer.BadParameter("--in-place needs the folder of a pipeline, and no --write")
     nlp = spacy.load(model)
     name, component = find_pipe(nlp, pipe)
-    pairs = unpredicted_pairs(nlp, [str(dev)])
+    pairs = list(unpredicted_pairs(nlp, [str(dev)]))
     options = {"per_label": per_label, "fit": temperature, "min_gold": min_gold}
     fits = fit_settings(nlp, name, pairs, **options)
     kinds = {prefix: "Relations" if prefix else "Entities" for prefix in fits}
     fits = {prefix: fit for prefix, fit in fits.items() if fit.candidates.n_gold}
     if not fits:
+        golds = [gold for _, gold in pairs if gold is not None]
+        output, key = "ents" if component.gold_key is None else "spans", component.spans_key
+        found = [doc_spans(gold, output=output, spans_key=key) for gold in golds]
+        if "" in kinds and any(spans is not None for spans in found):
+            source = source_name(output, key)
+            raise UserError(Errors.S034.format(path=dev, source=source, docs=len(golds)))
         raise UserError(Errors.S112.format(path=dev, name=name))
     for prefix in kinds.keys() - fits.keys():
         msg.warn(f"{kinds[prefix]}: no gold in {dev}, so their thresholds stay as they are")

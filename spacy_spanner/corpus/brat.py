@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from itertools import starmap
 from pathlib import Path
 from typing import Dict, Iterator, List, Tuple
@@ -20,7 +21,7 @@ from .record import (
     checked_text_span,
     looked_for_relations,
 )
-from .source import base_name, decode, numbered_lines, read_bytes
+from .source import BOM, base_name, decode, numbered_lines, read_bytes
 
 OFFSETS = re.compile(r"(\d+) (\d+)$")
 FRAGMENTS = re.compile(r"\d+ \d+(;\d+ \d+)+$")
@@ -31,9 +32,10 @@ TEXTS = (".txt", ".txt.gz")
 
 def brat_pairs(path: Path) -> List[Tuple[Path, Path]]:
     """The text files below a folder, or the one named by either of its files, and their .ann."""
-    texts = [beside(path, ".txt")]
     if path.is_dir():
         texts = sorted(file for file in path.rglob("*.txt*") if file.name.endswith(TEXTS))
+    else:
+        texts = [beside(path, ".txt")]
     if not texts:
         reason = (
             "no .txt files in this folder; of formats other than brat, give the files themselves"
@@ -41,10 +43,14 @@ def brat_pairs(path: Path) -> List[Tuple[Path, Path]]:
         raise CorpusError(Errors.S029.format(path=path, reason=reason))
     pairs = [(text, beside(text, ".ann")) for text in texts]
     for text, annotation in pairs:
-        for file, other in ((text, annotation), (annotation, text)):
-            if not file.is_file():
-                reason = f"this file is missing beside {other.name}"
-                raise CorpusError(Errors.S029.format(path=file, reason=reason))
+        missing = [file for file in (text, annotation) if not file.is_file()]
+        if len(missing) == 2:
+            reason = f"in format brat, {text.name} and {annotation.name} are read; neither is there"
+            raise CorpusError(Errors.S029.format(path=path, reason=reason))
+        if missing:
+            other = annotation if missing == [text] else text
+            reason = f"this file is missing beside {other.name}"
+            raise CorpusError(Errors.S029.format(path=missing[0], reason=reason))
     return pairs
 
 
@@ -63,8 +69,15 @@ def read_brat(path: Path, options: ReadOptions) -> Iterator[Record]:
 
 def read_pair(text_path: Path, ann_path: Path) -> Record:
     # with its line ends as they are: brat's offsets count every character
-    text = decode(Place(text_path, 1), read_bytes(text_path))
-    return read_annotation(ann_path, text, base_name(text_path))
+    text, doc_id = decode(Place(text_path, 1), read_bytes(text_path)), base_name(text_path)
+    if not text.startswith(BOM):
+        return read_annotation(ann_path, text, doc_id)
+    try:
+        record = read_annotation(ann_path, text, doc_id)
+    except CorpusError:  # not from brat, which also counts a byte-order mark
+        return read_annotation(ann_path, text[1:], doc_id)
+    spans = [(max(start - 1, 0), end - 1, label) for start, end, label in record.spans]
+    return replace(record, text=text[1:], spans=spans)
 
 
 def read_annotation(path: Path, text: str, doc_id: str) -> Record:

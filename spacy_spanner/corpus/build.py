@@ -35,6 +35,7 @@ class Summary:
     labels: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     examples: List[str] = field(default_factory=list)
+    warnings: List[str] = field(default_factory=list)  # of whole files
 
 
 def build_doc(
@@ -64,6 +65,8 @@ def build_doc(
     summary.duplicates += sum(span is not None for span in placed) - len(unique)
     summary.labels.update(label for _, _, label in unique)
     summary.skipped.update(record.skipped)
+    if record.warning is not None:
+        summary.warnings.append(record.warning)
     return doc
 
 

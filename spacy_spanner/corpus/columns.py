@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional, Sequence
 
-from ..errors import Errors
+from ..errors import Errors, Warnings
 from .record import CorpusError, Place, RawSpan, ReadOptions, Record
 from .source import base_name, numbered_lines
 from .tags import checked_tag, split_tag, tags_to_spans
@@ -18,6 +19,7 @@ CONLLU_COLUMNS = ["ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPRE
 GLOBAL_COLUMNS = re.compile(r"#\s*global\.columns\s*=\s*(.+)")
 CONLLU_ID = re.compile(r"\d+([-.]\d+)?$")
 NEW_DOCUMENT = re.compile(r"#\s*newdoc(\s+id\s*=\s*(.+))?")
+N_SENTENCES = 20  # looked at to see whether the words are words
 TAG_KEYS = ("NER", "NE", "Entity")  # in MISC, or the end of the name of a column
 
 
@@ -52,6 +54,24 @@ def split_columns(line: str) -> List[str]:
 
 
 def read_conll(path: Path, options: ReadOptions) -> Iterator[Record]:
+    """One document a sentence, with a warning where the words only count the lines of a sentence."""
+    records = conll_sentences(path, options)
+    first = list(islice(records, N_SENTENCES))
+    if are_numbers([record.words or [] for record in first]):
+        values = {"path": path, "column": options.token_column, "n": len(first)}
+        first[0].warning = Warnings.SW28.format(**values)
+    yield from first
+    yield from records
+
+
+def are_numbers(sentences: Sequence[Sequence[str]]) -> bool:
+    """Whether the words of each sentence are 1, 2, 3 and so on, and not just a 1."""
+    longest = max(map(len, sentences), default=0)
+    numbers = [str(number) for number in range(1, longest + 1)]
+    return longest > 1 and all(words == numbers[: len(words)] for words in sentences)
+
+
+def conll_sentences(path: Path, options: ReadOptions) -> Iterator[Record]:
     """One document a sentence. Blank lines separate sentences; -DOCSTART- lines separate documents, whose
     running number becomes the document id. Lines like `# id = 7` before a sentence are skipped."""
     sentence = Sentence()

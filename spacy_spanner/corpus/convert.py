@@ -140,12 +140,18 @@ def plan(inputs: Sequence[Path], output: Path) -> Dict[Path, List[Path]]:
         raise CorpusError(Errors.S029.format(path=output, reason=reason))
     targets: Dict[Path, List[Path]] = {}
     for path in inputs:
-        target = output / ((path.name if path.is_dir() else base_name(path)) + SUFFIX)
+        name = folder_name(path) if path.is_dir() else base_name(path)
+        target = output / (name + SUFFIX)
         if target in targets:
             first = targets[target][0]
             raise CorpusError(Errors.S022.format(first=first, second=path, target=target))
         targets[target] = [path]
     return targets
+
+
+def folder_name(path: Path) -> str:
+    """The name of a folder, also of `.` and `..`, which do not show it; the root has none."""
+    return Path(os.path.abspath(path)).name or "root"
 
 
 def write_all(contents: Dict[Path, bytes]) -> None:

@@ -46,6 +46,11 @@ def doc_spans(doc: Doc, *, output: str, spans_key: str) -> Optional[List[Span]]:
     return list(doc.spans[spans_key]) if spans_key in doc.spans else None
 
 
+def source_name(output: str, spans_key: str) -> str:
+    """Where `doc_spans` looks, for messages."""
+    return "doc.ents" if output == "ents" else f"doc.spans['{spans_key}']"
+
+
 def gold_spans(doc: Doc, *, output: str, spans_key: str) -> Optional[List[RawSpan]]:
     """The spans that a component with this `output` learns from; None without annotation."""
     spans = doc_spans(doc, output=output, spans_key=spans_key)

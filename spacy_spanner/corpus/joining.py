@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, Iterable, Iterator, List, Sequence
 
 from spacy.attrs import ENT_IOB
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from ..relations import get_relations, set_relations
@@ -24,12 +24,15 @@ def join_docs(docs: Sequence[Doc]) -> Doc:
 
     Documents must be annotated alike (see `annotation_of`): an absent span group would otherwise
     turn into an empty one."""
-    joined = concatenate(docs, exclude=["user_data", "tensor"])
+    joined = concatenate(docs, exclude=["user_data", "tensor", "spans"])
     # Where texts are not known, spaCy takes the words of training data as they are.
     joined.has_unknown_spaces = any(doc.has_unknown_spaces for doc in docs)
     relations, offset = [], 0
     for doc in docs:
         relations += [relation.shifted(offset) for relation in get_relations(doc) or []]
+        for key, group in doc.spans.items():
+            moved = [shifted(span, joined, offset) for span in group]
+            joined.spans.setdefault(key, []).extend(moved)
         offset += len(doc)
     if any(get_relations(doc) is not None for doc in docs):
         set_relations(joined, relations)
@@ -37,6 +40,12 @@ def join_docs(docs: Sequence[Doc]) -> Doc:
     if len(ids) == 1 and None not in ids:
         joined.user_data[DOC_ID] = ids.pop()
     return joined
+
+
+def shifted(span: Span, doc: Doc, offset: int) -> Span:
+    """A span in a longer document. spaCy moves spans by characters, and refuses those without tokens."""
+    start, end = span.start + offset, span.end + offset
+    return Span(doc, start, end, label=span.label, kb_id=span.kb_id, span_id=span.id)
 
 
 def join_by_id(docs: Iterable[Doc]) -> Iterator[Doc]:

@@ -114,6 +114,9 @@ def span_values(place: Place, item: Dict[str, Any]) -> List[Any]:
             return items_of(place, item, key)
     if item.get("answer") == "accept":  # Prodigy: looked at, nothing marked
         return []
+    for key in SPAN_KEYS:
+        if key in item:
+            place.fail(f"'{key}' is null; write [] where there is nothing to mark")
     place.fail(f"'entities' is missing (or 'spans', 'labels'); found the keys {sorted(item)}")
 
 

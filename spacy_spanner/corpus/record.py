@@ -67,6 +67,7 @@ class Record:
     doc_id: Optional[str] = None
     skipped: Dict[str, int] = field(default_factory=dict)  # what the reader left out, by kind
     doc: Optional[Doc] = None
+    warning: Optional[str] = None  # of the whole file, on its first document
 
     @property
     def is_document(self) -> bool:

@@ -32,5 +32,7 @@ def jsonl_texts(path: Path) -> Iterator[str]:
                 reason = f'line {number} has no "text"'
                 raise CorpusError(Errors.S140.format(path=path, reason=reason))
             yield line["text"]
-    except ValueError as error:
+    except CorpusError:
+        raise
+    except ValueError as error:  # of the reader: no JSON, no UTF-8
         raise CorpusError(Errors.S140.format(path=path, reason=error)) from error

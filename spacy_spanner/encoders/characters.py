@@ -25,6 +25,7 @@ from .packing import PackedBiLSTM
 from .torch_layer import (
     Encoder,
     check_option,
+    check_rates,
     to_device,
     uniform,
     with_options_of,
@@ -207,6 +208,7 @@ def char_layer(
         name, "n_chars", n_chars, n_chars > EXACT, f"{EXACT} Latin characters have their own rows"
     )
     check_option(name, "max_chars", max_chars, max_chars > 1, "a word needs a beginning and an end")
+    check_rates(name, dropout=dropout)
     table = partial(CharTable, n_chars=n_chars, width=char_width, dropout=dropout)
     return word_layer(
         name,

@@ -25,7 +25,7 @@ from ..forking import forks_wait
 from ..sentences import found_starts, marked_starts
 from ..shim import ModuleShim
 from .packing import PackedBiLSTM
-from .torch_layer import Encoder, check_option, flatten, grad_mode, no_tokens, split
+from .torch_layer import Encoder, check_option, check_rates, flatten, grad_mode, no_tokens, split
 
 
 class Join(nn.Module):
@@ -136,6 +136,7 @@ def build_joined_encoder(
     check_option("JoinedEncoder", "parts", parts, len(parts) > 0, "there must be at least one")
     even = lstm_width is None or (lstm_width > 0 and lstm_width % 2 == 0)
     check_option("JoinedEncoder", "lstm_width", lstm_width, even, "it must be even and positive")
+    check_rates("JoinedEncoder", dropout=dropout, output_dropout=output_dropout)
     maker = partial(
         Join,
         lstm_width=lstm_width,

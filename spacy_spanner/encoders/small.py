@@ -12,7 +12,7 @@ from thinc.types import Floats2d
 
 from .characters import build_char_cnn
 from .joined import build_joined_encoder
-from .torch_layer import Encoder, check_option
+from .torch_layer import Encoder, check_option, check_rates
 from .tuned_vectors import build_tuned_vectors
 
 FEATURES = {"NORM": 5000, "PREFIX": 1000, "SUFFIX": 2500, "SHAPE": 2500}  # rows of hash tables
@@ -70,6 +70,7 @@ def build_lstm_encoder(
     """
     for option, value in [("feature_width", feature_width), ("char_filters", char_filters)]:
         check_option("LSTMEncoder", option, value, value >= 0, "it must not be negative")
+    check_rates("LSTMEncoder", dropout=dropout, output_dropout=output_dropout)
     parts = [build_tuned_vectors(word_width, tune=tune, min_count=min_count, cased=True)]
     if feature_width:
         parts.append(hash_features(feature_width))

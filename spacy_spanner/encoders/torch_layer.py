@@ -18,6 +18,7 @@ from thinc.types import Floats2d
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..dropout import RATE, is_rate
 from ..errors import Errors
 from ..forking import forks_wait
 from ..shim import ModuleShim, flatten, shim_of, split
@@ -49,6 +50,7 @@ def word_layer(
     init: Replaces the init that builds the module without sizes.
     dropout: On the token vectors: tokens of the same value are dropped out separately.
     """
+    check_rates(name, dropout=dropout)
     return Model(
         name,
         forward,
@@ -112,6 +114,12 @@ def check_option(name: str, option: str, value: Any, holds: bool, reason: str) -
     """Refuse a setting that cannot work, when the architecture is built."""
     if not holds:
         raise ValueError(Errors.S041.format(name=name, option=option, value=value, reason=reason))
+
+
+def check_rates(name: str, **rates: float) -> None:
+    """Refuse rates of dropout that cannot be."""
+    for option, rate in rates.items():
+        check_option(name, option, rate, is_rate(rate), RATE)
 
 
 def with_options_of(shared: Callable[..., Any]) -> Callable[[Build], Build]:

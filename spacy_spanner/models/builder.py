@@ -17,7 +17,8 @@ from thinc.types import Floats2d
 from ..batch import SIZES
 from ..bridge import span_table_model
 from ..contract import SpanModule
-from ..errors import Errors
+from ..dropout import RATE, is_rate
+from ..errors import Errors, Rule, check
 
 TOK2VEC = Parameter(
     "tok2vec",
@@ -64,6 +65,7 @@ def architecture(
             if value != only:
                 values = {"option": name, "value": value, "only": only, "reason": reason}
                 raise ValueError(Errors.S062.format(name=module.__name__, **values))
+        check(module.__name__, options, dropout_rules(options))
         facts = module.facts(options)
         maker = partial(module, **options)
         return build(tok2vec, maker, facts=facts, learn_rate_scale=learn_rate_scale)
@@ -86,3 +88,8 @@ def option_parameters(module: Type[SpanModule], *, without: Dict[str, Any]) -> L
         for name, parameter in signature(module.__init__).parameters.items()
         if name not in ("self", *SIZES) and name not in without  # sizes are known later
     ]
+
+
+def dropout_rules(options: Dict[str, Any]) -> List[Rule]:
+    """Rules of the rates of dropout among the options of any module."""
+    return [(name, is_rate(options[name]), RATE) for name in options if name.endswith("dropout")]

@@ -17,6 +17,7 @@ from ..overlaps import nesting_levels
 
 # Why a gold span cannot be learned, in the words of the warning.
 MISALIGNED = "misaligned with the tokens"
+EMPTY = "without any token (remove them)"
 UNKNOWN_LABEL = "with a label the component does not have"
 TOO_WIDE = "wider than max_width"
 CROSSING = (
@@ -50,7 +51,11 @@ def read_gold(
     if spans_key is None:
         spans, known, n_gold = entities(example)
     elif spans_key in example.reference.spans:
-        spans, known, n_gold = group_spans(example, spans_key)
+        group = example.reference.spans[spans_key]
+        gold = [span for span in group if len(span)]
+        counts[EMPTY] += len(group) - len(gold)
+        counts["total"] += len(group) - len(gold)
+        spans, known, n_gold = group_spans(example, gold)
     else:
         return None
     if known is not None and not known.any() and not spans:
@@ -70,9 +75,8 @@ def read_gold(
 GoldSpans = Tuple[List[Span], Optional[numpy.ndarray], int]
 
 
-def group_spans(example: Example, spans_key: str) -> GoldSpans:
+def group_spans(example: Example, gold: List[Span]) -> GoldSpans:
     """Aligned spans, which tokens are known, and how many spans there were before aligning."""
-    gold = list(example.reference.spans[spans_key])
     if same_tokens(example):
         return gold, None, len(gold)
     known = numpy.ones(len(example.predicted), dtype=bool)

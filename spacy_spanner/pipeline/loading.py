@@ -18,6 +18,9 @@ MOST_BYTES = 16_000_000  # of stored settings; labels take most of it
 SIZED = ("E", "W", "b", "G")  # weights of thinc's layers, whose axes are among their dimensions
 CHANGING = ("dropout_rate", "static_width")  # numbers of a layer that the config does not decide
 
+# Settings of single labels: the component's own data, which its config does not have.
+OF_LABELS = ("label_thresholds", "label_bias")
+
 
 def is_count(value: Any, *, least: int = 0) -> bool:
     """Whether it is a whole number from `least` up."""
@@ -52,7 +55,8 @@ def stored_bytes(path: Path) -> Optional[bytes]:
 def load_settings(
     name: str, cfg: Dict[str, Any], stored: Any, check: Callable[[Dict[str, Any]], None]
 ) -> None:
-    """Put stored settings into `cfg`, if they pass; what is not stored keeps its default.
+    """Put stored settings into `cfg`, if they pass; what is not stored keeps the value of the config, and
+    those of single labels become empty.
 
     stored: JSON, or None."""
     if stored is None:
@@ -65,7 +69,8 @@ def load_settings(
             raise ValueError("they are not an object")
     except (ValueError, TypeError) as err:
         raise ValueError(Errors.S124.format(name=name, reason=err)) from err
-    merged = {**cfg, **settings}
+    empty: Dict[str, Any] = {key: {} for key in cfg if key.endswith(OF_LABELS)}
+    merged = {**cfg, **empty, **settings}
     check(merged)
     cfg.update(merged)
 

@@ -11,7 +11,6 @@ from typing import (
     Dict,
     List,
     Mapping,
-    Tuple,
     Type,
     Union,
     get_args,
@@ -20,17 +19,16 @@ from typing import (
 )
 
 from ..errors import Rule
-from .loading import are_labels, is_count, is_number
+from .loading import OF_LABELS, are_labels, is_count, is_number
 from .seen import is_record
 
 OUTPUTS = ("spans", "ents", "both")
 PROBABILITY = "it must be a probability from 0 to 1"
 AT_LEAST_1 = "it must be at least 1, or null"
 MOST_BIAS = 50.0  # of the log-odds; beyond, every score would be 0 or 1
-BIAS_RANGE = (-MOST_BIAS, MOST_BIAS)
 BIAS = f"it must be a number from {-MOST_BIAS:g} to {MOST_BIAS:g}"
-BY_LABEL = "it must be a dict from labels to probabilities"
-BIASES = f"it must be a dict from labels to numbers from {-MOST_BIAS:g} to {MOST_BIAS:g}"
+# Settings of single labels, with the range of their values.
+BY_LABEL = dict(zip(OF_LABELS, ((0.0, 1.0), (-MOST_BIAS, MOST_BIAS)), strict=True))
 LABELS = "it must be a list of distinct texts, none of them empty"
 KINDS: Dict[type, Any] = {
     float: (Real, "it must be a number"),
@@ -103,7 +101,7 @@ def shared_rules(cfg: Dict[str, Any]) -> List[Rule]:
     return [
         ("labels", are_labels(cfg["labels"]), LABELS),
         ("window", is_count(cfg["window"], least=1), "a row needs at least one token"),
-        ("overlap", 0 <= cfg["overlap"] < cfg["window"], "it must be less than `window`"),
+        ("overlap", 0 <= cfg["overlap"] < cfg["window"], "it must be from 0 to less than `window`"),
         ("join_training", 0 <= cfg["join_training"] <= 1, "it is a share from 0 to 1"),
         ("width_factor", factor is None or is_number(factor, least=1), AT_LEAST_1),
         ("max_cells", is_count(cfg["max_cells"], least=1), "it must be positive"),
@@ -111,15 +109,29 @@ def shared_rules(cfg: Dict[str, Any]) -> List[Rule]:
         ("threshold", is_number(cfg["threshold"], least=0, most=1), PROBABILITY),
         ("temperature", is_number(cfg["temperature"], least=1e-9), "it must be positive"),
         ("bias", is_number(cfg["bias"], least=-MOST_BIAS, most=MOST_BIAS), BIAS),
-        ("label_thresholds", by_label(cfg["label_thresholds"], cfg["labels"], (0, 1)), BY_LABEL),
-        ("label_bias", by_label(cfg["label_bias"], cfg["labels"], BIAS_RANGE), BIASES),
+        *label_rules(cfg),
         ("seen", is_record(cfg["seen"]), "it must be what training stored there"),
     ]
 
 
-def by_label(values: Any, labels: Any, span: Tuple[float, float]) -> bool:
+def label_rules(cfg: Dict[str, Any], prefix: str = "") -> List[Rule]:
+    """Rules of the settings of single labels.
+
+    prefix: Of the settings and labels, "relation_" for those of relations."""
+    labels = f"{prefix}labels"
+    return [
+        (
+            prefix + name,
+            is_by_label(cfg[prefix + name], cfg[labels], least, most),
+            f"it must be a dict whose keys are among the `{labels}` of the component "
+            f"and whose values are numbers from {least:g} to {most:g}",
+        )
+        for name, (least, most) in BY_LABEL.items()
+    ]
+
+
+def is_by_label(values: Any, labels: Any, least: float, most: float) -> bool:
     """Whether it is a dict from some of the labels to numbers of this range."""
-    least, most = span
     return isinstance(values, dict) and all(
         label in labels and is_number(value, least=least, most=most)
         for label, value in values.items()

@@ -14,15 +14,12 @@ from ..pipeline.base import TablePipe
 from ..pipeline.loading import are_labels, is_number
 from ..pipeline.settings import (
     BIAS,
-    BIAS_RANGE,
-    BIASES,
-    BY_LABEL,
     LABELS,
     MOST_BIAS,
     OUTPUTS,
     PROBABILITY,
     Setting,
-    by_label,
+    label_rules,
 )
 from .gold import Lost
 from .records import register_extensions
@@ -119,7 +116,6 @@ class ConfiguredRelationPipe(TablePipe):
         labels, warmth, bias = (
             cfg[f"relation_{name}"] for name in ("labels", "temperature", "bias")
         )
-        thresholds, biases = cfg["relation_label_thresholds"], cfg["relation_label_bias"]
         outputs = OUTPUTS if cfg["entities"] == "predict" else ("spans", "ents")
         return [
             ("entities", cfg["entities"] in ENTITIES, f"it must be one of {ENTITIES}"),
@@ -133,8 +129,7 @@ class ConfiguredRelationPipe(TablePipe):
                 "it must be a list of three labels each",
             ),
             ("relation_threshold", 0 <= cfg["relation_threshold"] <= 1, PROBABILITY),
-            ("relation_label_thresholds", by_label(thresholds, labels, (0, 1)), BY_LABEL),
-            ("relation_label_bias", by_label(biases, labels, BIAS_RANGE), BIASES),
+            *label_rules(cfg, "relation_"),
             ("relation_temperature", is_number(warmth, least=1e-9), "it must be positive"),
             ("relation_bias", is_number(bias, least=-MOST_BIAS, most=MOST_BIAS), BIAS),
             *super()._rules(cfg),

@@ -215,16 +215,17 @@ def row_relations(
 
 
 def entities_of(doc: Doc, spans_key: Optional[str]) -> Optional[List[Span]]:
-    """The entities that a document has, the most probable first; None where they are not annotated."""
+    """The entities that a document has, the most probable first, without those that hold no token; None
+    where they are not annotated."""
     if spans_key is None:
         return list(doc.ents) if doc.has_annotation("ENT_IOB") else None
     if spans_key not in doc.spans:
         return None
     spans = list(doc.spans[spans_key])
     scores = group_scores(doc.spans[spans_key])
-    if scores is None:
-        return spans
-    return [spans[i] for i in numpy.argsort(-numpy.asarray(scores), kind="stable")]
+    if scores is not None:
+        spans = [spans[i] for i in numpy.argsort(-numpy.asarray(scores), kind="stable")]
+    return [span for span in spans if len(span)]
 
 
 def row_entities(tables: Sequence[Optional[numpy.ndarray]], rows: Rows) -> numpy.ndarray:

@@ -33,10 +33,14 @@ class Fit(NamedTuple):
 def find_pipe(nlp: Language, name: Optional[str]) -> Tuple[str, TablePipe]:
     """The component with this name, or the only one of ours."""
     ours = {key: pipe for key, pipe in nlp.pipeline if isinstance(pipe, TablePipe)}
+    if not ours:
+        raise ValueError(Errors.S032.format(names=", ".join(nlp.pipe_names) or "none"))
     if name is None and len(ours) == 1:
         return next(iter(ours.items()))
+    if name is None:
+        raise ValueError(Errors.S033.format(names=", ".join(ours)))
     if name not in ours:
-        raise ValueError(Errors.S030.format(name=name, names=", ".join(ours) or "none"))
+        raise ValueError(Errors.S030.format(name=name, names=", ".join(ours)))
     return name, ours[name]
 
 

@@ -123,6 +123,12 @@ def test_analyze_ents_and_missing_gold(tmp_path, files):
     )
     assert code == 1 and "Existing keys: sc" in text
     assert run("analyze", tmp_path / "no_model", files["gold"])[0] == 1
+    empty = write(tmp_path / "empty.spacy", make_doc([]), make_doc([], text="More of <it>"))
+    code, text = run("analyze", files["pred"], empty)
+    assert code == 1 and "doc.spans['sc'] is annotated, but holds no spans in any of the 2" in text
+    empty = write(tmp_path / "empty.spacy", make_doc([], ents=True))
+    code, text = run("analyze", flat, empty, "--output", "ents")
+    assert code == 1 and "doc.ents is annotated, but holds no spans in any of the 1" in text
 
 
 @pytest.fixture(scope="module")
@@ -169,6 +175,9 @@ def test_thresholds_says_what_is_wrong(model, tmp_path):
     empty = write(tmp_path / "empty.spacy", spacy.blank("en").make_doc("Nothing"))
     code, text = run("thresholds", model / "model", empty)
     assert code == 1 and "no gold" in text
+    empty = write(tmp_path / "empty.spacy", make_doc([]))
+    code, text = run("thresholds", model / "model", empty)
+    assert code == 1 and "doc.spans['sc'] is annotated, but holds no spans" in text
     args = ("--in-place", "--write", tmp_path / "x")
     assert run("thresholds", model / "model", dev, *args)[0] == 2
 

@@ -50,6 +50,10 @@ def test_what_cannot_be_measured_is_named(pipeline, tmp_path):
     (tmp_path / "b.txt").write_text("\n")
     result = run(pipeline, "--texts", tmp_path / "b.txt")
     assert result.exit_code == 1 and "[S028]" in result.output
+    for name, line in (("c", '{"texts": "a"}'), ("d", "{")):
+        (tmp_path / f"{name}.jsonl").write_text('{"text": "a"}\n' + line + "\n")
+        result = run(pipeline, "--texts", tmp_path / f"{name}.jsonl")
+        assert result.exit_code == 1 and result.output.count("[S140]") == 1
 
 
 def test_figures_are_medians_over_rounds_and_quantiles_over_all_texts():

@@ -93,6 +93,14 @@ def test_convert(tmp_path):
     assert code == 0 and "0 were" in text
 
 
+def test_convert_names_columns_that_look_wrong(tmp_path):
+    (tmp_path / "a.conll").write_text("1 Ann B-PER\n2 left O\n")
+    code, text = run("convert", tmp_path / "a.conll", tmp_path / "out")
+    assert code == 0 and "[SW28]" in text and "--token-column" in text
+    code, text = run("convert", tmp_path / "a.conll", tmp_path / "out", "--token-column", "1")
+    assert code == 0 and "[SW28]" not in text
+
+
 def test_convert_brat_names_what_was_left_out(tmp_path):
     (tmp_path / "a.txt").write_text("Ann has left")
     (tmp_path / "a.ann").write_text("T1\tPER 0 3;8 12\tAnn left\n")
@@ -237,7 +245,13 @@ def test_render_without_gold_and_with_ents(tmp_path):
     code, text = run("render", nested, nested, "-o", page, "--output", "ents")
     assert code == 0 and "Gold is not shown" in text
     code, text = run("render", flat, "-o", page, "--output", "spans", "--spans-key", "none")
-    assert code == 0 and "No spans to show under 'none'" in text
+    assert code == 0 and "No spans to show under 'none': no document has this group" in text
+    empty = make_doc([])
+    empty.spans["ents"] = []
+    code, text = run("render", write(tmp_path / "empty.spacy", empty), "-o", page)
+    assert code == 0 and "the group 'sc' is empty in all documents. Other span groups: ents" in text
+    code, text = run("render", tmp_path / "empty.spacy", "-o", page, "--output", "ents")
+    assert code == 0 and "`doc.ents` is empty in all documents" in text
 
 
 def test_render_only_errors_on_several_pages(tmp_path, files, monkeypatch):

@@ -88,7 +88,10 @@ CASES = [
     ("render junk.spacy", NOT_SPACY),
     ("render good.spacy -o folder", "folder: Is a directory"),
     ("thresholds none good.spacy", "Can't find model 'none'"),
-    ("thresholds plain good.spacy", "Those of this pipeline: none"),
+    (
+        "thresholds plain good.spacy",
+        "no component of spacy-spanner, whose thresholds could be tuned. Its components: none.",
+    ),
 ]
 
 

@@ -74,6 +74,12 @@ CASES = [
     ("a.jsonl", GOOD + entity("0", 3, "A"), "line 2", "must be integers"),
     ("a.jsonl", GOOD + '{"text": "' + "a " * 500_001 + '", "entities": []}', "line 2", "1,000,002"),
     ("a.jsonl", GOOD + '{"text": "Ann left"}\n', "line 2", "'entities' is missing"),
+    (
+        "a.jsonl",
+        GOOD + '{"text": "a", "entities": null}\n',
+        "line 2",
+        "'entities' is null; write []",
+    ),
     ("a.jsonl", PAIR + '["Ann left", 3]\n', "line 2", "expected a JSON object, found list"),
     # tools
     (

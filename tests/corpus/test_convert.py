@@ -136,51 +136,20 @@ def test_repeated_spans_are_kept_once(tmp_path):
     assert (result.summary.spans, result.summary.duplicates) == (1, 1)
 
 
-def brat(tmp_path, **files):
-    """The documents of a folder of texts and their annotation."""
-    for name, (text, lines) in files.items():
-        write(tmp_path / "brat" / f"{name}.txt", text)
-        write(tmp_path / "brat" / f"{name}.ann", "\n".join(lines))
-    [result] = convert([tmp_path / "brat"], tmp_path / "out.spacy")
-    assert not result.summary.skipped
-    return read(result.target)
-
-
-def test_brat_span_over_the_end_of_a_line_is_one(tmp_path):
-    (tmp_path / "brat").mkdir()
-    lines = ["T1\tORG 4 9;10 14;15 19\tUpper Port Bank", "T2\tPER 0 3\tAnn"]
-    [doc] = brat(tmp_path, a=("Ann Upper\nPort\nBank", [*lines, "R1\tof Arg2:T1 Arg1:T2"]))
-    assert [span.text for span in doc.spans["sc"]] == ["Ann", "Upper\nPort\nBank"]
-    assert get_relations(doc) == [StoredRelation(0, 1, "PER", 1, 6, "ORG", "of")]
-
-
-def test_brat_relation_with_roles_of_its_own(tmp_path):
-    (tmp_path / "brat").mkdir()
-    lines = ["T1\tBacteria 0 2\tEc", "T2\tHabitat 6 9\tgut", "R1\tLives_In Bacterium:T1 Place:T2"]
-    ann, other, third = ("Ec in gut", lines), ("Ec in gut", lines[:2]), ("Nothing", [])
-    docs = brat(tmp_path, a=ann, b=other, c=third)
-    assert get_relations(docs[0]) == [StoredRelation(0, 1, "Bacteria", 2, 3, "Habitat", "Lives_In")]
-    assert [get_relations(doc) for doc in docs[1:]] == [[], []]  # looked at, as the first
-
-
-def test_brat_without_any_relation_says_nothing_of_relations(tmp_path):
-    (tmp_path / "brat").mkdir()
-    [doc] = brat(tmp_path, a=("Ann", ["T1\tPER 0 3\tAnn"]))
-    assert get_relations(doc) is None
-
-
-def test_brat_leaves_out_and_counts(tmp_path):
-    folder = tmp_path / "brat"
-    (folder / "sub").mkdir(parents=True)
-    write(folder / "sub" / "a.txt", "Ann\r\nleft Bo")
-    lines = ["T1\tPER 0 3;10 12\tAnn Bo", "T2\tX 5 9\tleft", "R1\tr Arg1:T1 Arg2:T2", "E1\tX:T2"]
-    write(folder / "sub" / "a.ann", "\n".join(lines))
-    [result] = convert([folder], tmp_path)
-    assert result.target.name == "brat.spacy"
-    [doc] = read(result.target)
-    assert [span.text for span in doc.spans["sc"]] == ["left"]
-    assert get_relations(doc) == []
-    assert sorted(result.summary.skipped.values()) == [1, 1, 1]
+@pytest.mark.parametrize(
+    "content, is_warned",
+    [
+        ("1 Ada B-PER\n2 left O\n\n1 Bob B-PER\n", True),
+        (GERMEVAL.replace("\tB-PER\tO", "\tB-PER"), True),  # no longer detected as GermEval
+        ("1 CD B-DATE\n2 CD O\n\n3 CD O\n", False),
+        ("1 CD B-DATE\n", False),
+    ],
+)
+def test_conll_with_numbers_for_words_is_named(tmp_path, content, is_warned):
+    path = write(tmp_path / "a.conll", content)
+    [result] = convert([path], tmp_path / "out")
+    assert len(result.summary.warnings) == is_warned
+    assert all(f"[SW28] {path}" in text for text in result.summary.warnings)
 
 
 JSONL_CASES = [
@@ -296,7 +265,19 @@ def test_inputs_that_make_no_sense(tmp_path):
         ([word], tmp_path / "out", "auto", "Say which format it is with --format: jsonl"),
         ([other], tmp_path / "out", "auto", r"no \.txt files"),
         ([other], tmp_path / "out", "conll", "this is a folder"),
-        ([tmp_path / "x.ann"], tmp_path / "out", "brat", "this file is missing beside"),
+        ([tmp_path / "x.conll"], tmp_path / "out", "brat", r"x\.txt and x\.ann are read; neither"),
+        (
+            [write(tmp_path / "y.ann", "")],
+            tmp_path / "out",
+            "brat",
+            r"y\.txt: .*missing beside y\.ann",
+        ),
+        (
+            [write(tmp_path / "z.txt", "")],
+            tmp_path / "out",
+            "brat",
+            r"z\.ann: .*missing beside z\.txt",
+        ),
     ]
     for inputs, output, format, why in cases:
         with pytest.raises(CorpusError, match=why):

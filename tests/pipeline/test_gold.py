@@ -15,6 +15,7 @@ from spacy.training import Example
 from spacy_spanner.pipeline.gold import (
     BLANK,
     CROSSING,
+    EMPTY,
     MISALIGNED,
     NESTED,
     TOO_WIDE,
@@ -64,6 +65,16 @@ def test_misaligned_spans_are_found_where_white_space_differs():
 def test_white_space_at_an_edge_is_counted():
     _, counts = read(example(["a", "\n", "b"], [(0, 1, "A"), (0, 2, "A"), (1, 3, "B")]))
     assert counts[BLANK] == 2
+
+
+@pytest.mark.parametrize("predicted", [None, [("a", True), ("b", True), ("c", False)]])
+def test_spans_without_tokens_are_counted(predicted):
+    words = ["a", "b", "c"] if predicted is None else ["a", "bc"]
+    gold, counts = read(
+        example(words, [(0, 0, "A"), (0, 1, "A"), (2, 2, "Z")], predicted=predicted)
+    )
+    assert gold.spans.tolist() == [[0, 1, 0]]
+    assert +counts == {"total": 3, EMPTY: 2}
 
 
 def test_other_tokens_are_aligned_and_misaligned_ones_are_unknown():
@@ -184,7 +195,10 @@ def test_gold_of_rows_is_what_a_slow_loop_says(seed):
 
 def test_warning_tells_numbers_once():
     nlp = make_nlp("global_pointer", model={"max_width": 1})
-    with pytest.warns(UserWarning, match=r"5 of 10 gold spans .* 5 wider than max_width = 1"):
+    with pytest.warns(
+        UserWarning,
+        match=r"5 of 10 gold spans .* 5 wider than max_width = 1\. .*beside the single ones",
+    ):
         train(nlp, make_examples(nlp), steps=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

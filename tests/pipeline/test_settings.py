@@ -75,6 +75,19 @@ def test_settings_are_checked_when_they_are_changed(nlp, names, name, good, bad)
         pipe.cfg.update(before)
 
 
+@pytest.mark.parametrize(
+    "name, value, why",
+    [
+        ("label_thresholds", {"XYZ": 0.5}, "keys are among the `labels` of the .* from 0 to 1"),
+        ("label_bias", {"XYZ": 0.5}, "keys are among the `labels` of the .* from -50 to 50"),
+        ("overlap", -1, "from 0 to less than `window`"),
+    ],
+)
+def test_refusals_say_what_is_possible(nlp, name, value, why):
+    with pytest.raises(ValueError, match=why):
+        setattr(nlp.get_pipe("global_pointer"), name, value)
+
+
 def test_changed_settings_take_effect_and_are_stored(nlp, tmp_path):
     nlp = spacy.util.load_model_from_config(nlp.config).from_bytes(nlp.to_bytes())
     pipe = nlp.get_pipe("global_pointer")
@@ -100,6 +113,9 @@ def test_settings_of_relations():
     for name, value in [("relation_threshold", 2), ("output", "all"), ("window", 0)]:
         with pytest.raises(ValueError, match=rf"S003.*{name}"):
             setattr(pipe, name, value)
+    for name in ("relation_label_thresholds", "relation_label_bias"):
+        with pytest.raises(ValueError, match="keys are among the `relation_labels` of the"):
+            setattr(pipe, name, {"PER": 0.5})
     given = make_relations(entities="given").get_pipe("global_pointer_relations")
     assert given.output == "ents"
     with pytest.raises(ValueError, match=r"S003.*output"):

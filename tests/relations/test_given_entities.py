@@ -5,6 +5,7 @@ import spacy
 from spacy.tokens import Span
 
 from spacy_spanner.relations import get_relations
+from spacy_spanner.relations.gold import entities_of
 
 from ..systems import TOK2VEC
 from .examples import (
@@ -61,6 +62,17 @@ def test_given_entities_from_a_span_group(architecture):
     doc.spans["mine"] = doc.spans["sc"]
     gold = sorted(r[:7] for r in get_relations(doc))
     assert sorted(found(pipe(doc))[0]) == gold
+
+
+@pytest.mark.parametrize("entities", ["given", "predict"])
+def test_entities_without_tokens_are_passed_over(architecture, entities):
+    nlp = make_nlp(architecture=architecture, entities=entities, output="spans")
+    examples = make_examples(nlp)
+    for example in examples:
+        doc = example.reference
+        doc.spans["sc"] = [Span(doc, 0, 0, "PER"), *doc.spans["sc"], Span(doc, 3, 3, "PER")]
+    train(nlp, examples, steps=1)
+    assert all(len(span) for span in entities_of(examples[0].reference, "sc"))
 
 
 def test_labels_of_given_entities_may_be_features(after_ruler, architecture):

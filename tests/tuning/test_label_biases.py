@@ -5,6 +5,7 @@ from itertools import product
 import numpy
 import pytest
 import spacy
+import srsly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy.tokens import Doc, Span
@@ -67,6 +68,19 @@ def test_confidences_by_hand_and_stored(half_trained, tmp_path, key):
         assert pipe.scaling().label_bias[-1] == 0 and len(pipe.scaling().label_bias) == 4
     finally:
         pipe.configure(threshold=0.5, temperature=1.0, bias=0.0, label_bias={})
+
+
+def test_a_pipeline_stored_before_there_were_biases_has_none(half_trained):
+    pipe = half_trained.get_pipe(NAME)
+    stored = srsly.msgpack_loads(pipe.to_bytes())
+    cfg = srsly.json_loads(stored["cfg"])
+    del cfg["label_bias"], cfg["label_thresholds"]
+    old = srsly.msgpack_dumps({**stored, "cfg": srsly.json_dumps(cfg)})
+    again = spacy.util.load_model_from_config(half_trained.config).get_pipe(NAME)
+    again.from_bytes(pipe.to_bytes())
+    again.configure(label_bias=BIASES, label_thresholds={"PER": 0.3})
+    again.from_bytes(old)
+    assert again.label_bias == again.label_thresholds == {}
 
 
 def test_values_are_checked_and_set_as_a_whole(half_trained):

@@ -187,6 +187,14 @@ def test_collecting_leaves_the_component_as_it_was(trained):
     assert (candidates.floors < 0.001).all()  # .001 of a score whose log-odds were halved
     with pytest.raises(ValueError, match="global_pointer"):
         find_pipe(trained, "other")
+    two = spacy.blank("en")
+    two.add_pipe("sentencizer")
+    with pytest.raises(ValueError, match=r"S032.*no component of spacy-spanner.*: sentencizer\."):
+        find_pipe(two, None)
+    two.add_pipe("seq_ner")
+    two.add_pipe("span_ner")
+    with pytest.raises(ValueError, match=r"S033.*several components.*: seq_ner, span_ner\."):
+        find_pipe(two, None)
 
 
 def test_spans_that_gold_cannot_judge_do_not_count(trained):
