@@ -51,7 +51,8 @@ probability.
 
 HELD_OUT = """The same with thresholds fitted on both sides, on each half of the development part for the
 other half: ours with temperature and biases, as training saves them; that of `spancat` as `spacy
-find-threshold` would find it. `ner` has none.
+find-threshold` would find it. `ner` has none. Systems whose runs were not fitted so are left out, and with
+one of spaCy's the other one, as the better of them is not known then.
 """
 
 FITTED = """The same fitted on the whole development part and scored on it, which flatters what fits more

@@ -103,8 +103,8 @@ class Errors(metaclass=WithCodes):
         "--pipe."
     )
     S034 = (
-        "{path}: {source} is annotated, but holds no spans in any of the {docs} documents, so there is "
-        "nothing to compare with. Take data that has some."
+        "{path}: {source} is annotated, but holds no spans in any of the {docs} documents. Take data that "
+        "has some{hint}."
     )
     S011 = (
         "Component '{name}': no relations in the training data. Store them with `doc._.relations` and in a "
@@ -350,10 +350,10 @@ class Warnings(metaclass=WithCodes):
         "Component '{name}' overwrites the spans that '{other}' writes to `doc.spans[{key!r}]`. Give one of "
         "them another `spans_key` or `ents_key`."
     )
-    SW27 = (
-        "{path}: read as conll, the tokens in column {column} are 1, 2, 3, ... in each of the first {n} "
-        "sentences. If these only count the lines, name the column of the words with --token-column 1, or "
-        "the format with --format: germeval, conllu."
+    SW28 = (
+        "{path}: read as conll, the tokens in column {column} are 1, 2, 3, ... in each sentence looked at "
+        "({n}). If these only count the lines, name the column of the words with --token-column (the first "
+        "is 0), or the format with --format: germeval, conllu."
     )
     SW10 = (
         "`spacy-spanner.TagEmbed.v1`: no token has `{attr}`, so every token gets the same vector. Put a "
@@ -372,7 +372,7 @@ class Warnings(metaclass=WithCodes):
         "The pipeline writes nothing to {sources}, so no entities were taken from there. Change --source: "
         "ents, or keys of its span groups."
     )
-    SW28 = (
+    SW27 = (
         "There is no pipeline '{vectors}' here, neither a package nor a folder. Training with this config "
         "needs it: correct --vectors, or install it where you train."
     )

@@ -11,7 +11,7 @@ from spacy.vocab import Vocab
 from thinc.api import Config
 from thinc.compat import has_cupy_gpu, has_torch_cuda_gpu
 
-from .corpus.docs import read_docs
+from .corpus.docs import read_docs, source_name
 from .corpus.pairs import annotated_kinds
 from .corpus.stats import Settings, Stats, corpus_stats
 from .errors import Errors, UserError, Warnings
@@ -58,7 +58,7 @@ def read_gold(path: Path, system: str, *, output: Optional[str], spans_key: str)
     default, can_change = ("both", True) if system == "auto" else own_output(factory)
     relations = learns_relations(factory_defaults(factory)[0])
     kinds = annotated_kinds(read_docs(path, Vocab()), spans_key)
-    sources = {"ents": "`doc.ents`", "spans": f"`doc.spans['{spans_key}']`"}
+    sources = {kind: f"`{source_name(kind, spans_key)}`" for kind in ("ents", "spans")}
     kind, other = ("ents", "spans") if (output or default) == "ents" else ("spans", "ents")
     replaced = output is None and kinds[other] and not kinds[kind]
     if replaced and not can_change:

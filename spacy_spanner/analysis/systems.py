@@ -17,7 +17,7 @@ import spacy
 from spacy.tokens import Doc
 
 from ..corpus.docs import doc_spans, judged_spans, scored_spans, source_name
-from ..corpus.pairs import SUFFIX, choose_output, load_pairs
+from ..corpus.pairs import SUFFIX, choose_output, load_pairs, require_group
 from ..corpus.record import CorpusError
 from ..errors import Errors, Warnings
 from ..relations import get_relations, keyed_relations, symmetric_labels
@@ -126,14 +126,13 @@ def load_systems(
     annotated = [doc_spans(gold_doc, output=output, spans_key=spans_key) for gold_doc in golds]
     if not any(annotated):
         if any(spans is not None for spans in annotated):
-            raise CorpusError(Errors.S034.format(path=gold, source=source, docs=len(golds)))
+            hint = ", or choose what is compared with --output and --spans-key"
+            raise CorpusError(
+                Errors.S034.format(path=gold, source=source, docs=len(golds), hint=hint)
+            )
         if output == "ents":
             raise CorpusError(Errors.S027.format(path=gold, docs=len(golds), hint=""))
-        keys = ", ".join(sorted({key for gold_doc in golds for key in gold_doc.spans})) or "none"
-        hint = ", or compare `doc.ents` with --output ents"
-        raise CorpusError(
-            Errors.S023.format(path=gold, key=spans_key, docs=len(golds), keys=keys, hint=hint)
-        )
+        require_group(golds, gold, spans_key=spans_key)
     names = short_names(sources)
     for name, docs in zip(names, preds, strict=True):
         if not any(doc.ents if output == "ents" else spans_key in doc.spans for doc in docs):

@@ -203,11 +203,11 @@ def refuse_without_effect(
     if output not in (None, own) and not can_change:
         reason = f"{system} writes {own} alone"
         raise UserError(Errors.S255.format(option="output", reason=reason, instead=""))
+    overlays = {name: read_overlay("encoders", name).to_str() for name in names("encoders")}
     for option, wanted, setting, lack in [
         ("optimize accuracy", optimize == "accuracy", "[accuracy]", "has no larger form"),
         ("mixed-precision", mixed_precision, "mixed_precision =", "is no transformer"),
     ]:
-        overlays = {name: read_overlay("encoders", name).to_str() for name in names("encoders")}
         having = [name for name, overlay in overlays.items() if setting in overlay]
         if wanted and encoder not in having:
             reason = f"the encoder {encoder} {lack}"

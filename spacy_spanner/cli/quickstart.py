@@ -54,11 +54,12 @@ def quickstart_cli(
     if train.endswith(SUFFIX):
         kinds = annotated_kinds(read_docs(Path(train), Vocab()), "sc")
     # In a shell of their own, so that an error ends none in which somebody works.
-    print("(\nset -e  # stop at the first error")
+    print("(\nset -e")  # no comments: pasted into zsh, they are commands
     for what, command in steps(
         train, dev, lang=lang, nested=nested, gpu=gpu, texts=texts, kinds=kinds
     ):
-        print(f"# {what}\n{shlex.join(['python', '-m', 'spacy', *command])}")
+        print(f"echo {shlex.quote(what)} >&2")
+        print(shlex.join(["python", "-m", "spacy", *command]))
     print(")")
 
 

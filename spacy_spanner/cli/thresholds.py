@@ -60,7 +60,7 @@ def thresholds_cli(
         found = [doc_spans(gold, output=output, spans_key=key) for gold in golds]
         if "" in kinds and any(spans is not None for spans in found):
             source = source_name(output, key)
-            raise UserError(Errors.S034.format(path=dev, source=source, docs=len(golds)))
+            raise UserError(Errors.S034.format(path=dev, source=source, docs=len(golds), hint=""))
         raise UserError(Errors.S112.format(path=dev, name=name))
     for prefix in kinds.keys() - fits.keys():
         msg.warn(f"{kinds[prefix]}: no gold in {dev}, so their thresholds stay as they are")

@@ -74,9 +74,14 @@ def read_pair(text_path: Path, ann_path: Path) -> Record:
         return read_annotation(ann_path, text, doc_id)
     try:
         record = read_annotation(ann_path, text, doc_id)
-    except CorpusError:  # not from brat, which also counts a byte-order mark
+    except CorpusError as error:  # not from brat, which also counts a byte-order mark; or wrong
+        try:
+            return read_annotation(ann_path, text[1:], doc_id)
+        except CorpusError:
+            raise error from None
+    if any(start == 0 for start, _, _ in record.spans):  # a span of the mark: it was not counted
         return read_annotation(ann_path, text[1:], doc_id)
-    spans = [(max(start - 1, 0), end - 1, label) for start, end, label in record.spans]
+    spans = [(start - 1, end - 1, label) for start, end, label in record.spans]
     return replace(record, text=text[1:], spans=spans)
 
 

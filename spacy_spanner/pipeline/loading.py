@@ -18,8 +18,10 @@ MOST_BYTES = 16_000_000  # of stored settings; labels take most of it
 SIZED = ("E", "W", "b", "G")  # weights of thinc's layers, whose axes are among their dimensions
 CHANGING = ("dropout_rate", "static_width")  # numbers of a layer that the config does not decide
 
-# Settings of single labels: the component's own data, which its config does not have.
-OF_LABELS = ("label_thresholds", "label_bias")
+MOST_BIAS = 50.0  # of the log-odds; beyond, every score would be 0 or 1
+# Settings of single labels, with the range of their values: the component's own data, which its config
+# does not have.
+BY_LABEL = {"label_thresholds": (0.0, 1.0), "label_bias": (-MOST_BIAS, MOST_BIAS)}
 
 
 def is_count(value: Any, *, least: int = 0) -> bool:
@@ -69,7 +71,7 @@ def load_settings(
             raise ValueError("they are not an object")
     except (ValueError, TypeError) as err:
         raise ValueError(Errors.S124.format(name=name, reason=err)) from err
-    empty: Dict[str, Any] = {key: {} for key in cfg if key.endswith(OF_LABELS)}
+    empty: Dict[str, Any] = {key: {} for key in cfg if key.endswith(tuple(BY_LABEL))}
     merged = {**cfg, **empty, **settings}
     check(merged)
     cfg.update(merged)

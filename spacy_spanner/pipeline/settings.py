@@ -19,16 +19,13 @@ from typing import (
 )
 
 from ..errors import Rule
-from .loading import OF_LABELS, are_labels, is_count, is_number
+from .loading import BY_LABEL, MOST_BIAS, are_labels, is_count, is_number
 from .seen import is_record
 
 OUTPUTS = ("spans", "ents", "both")
 PROBABILITY = "it must be a probability from 0 to 1"
 AT_LEAST_1 = "it must be at least 1, or null"
-MOST_BIAS = 50.0  # of the log-odds; beyond, every score would be 0 or 1
 BIAS = f"it must be a number from {-MOST_BIAS:g} to {MOST_BIAS:g}"
-# Settings of single labels, with the range of their values.
-BY_LABEL = dict(zip(OF_LABELS, ((0.0, 1.0), (-MOST_BIAS, MOST_BIAS)), strict=True))
 LABELS = "it must be a list of distinct texts, none of them empty"
 KINDS: Dict[type, Any] = {
     float: (Real, "it must be a number"),

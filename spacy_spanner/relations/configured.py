@@ -11,11 +11,10 @@ from thinc.api import Model
 from ..batch import SpanBatch
 from ..errors import Errors, Rule
 from ..pipeline.base import TablePipe
-from ..pipeline.loading import are_labels, is_number
+from ..pipeline.loading import MOST_BIAS, are_labels, is_number
 from ..pipeline.settings import (
     BIAS,
     LABELS,
-    MOST_BIAS,
     OUTPUTS,
     PROBABILITY,
     Setting,

@@ -107,7 +107,7 @@ def tune(
     search = partial(searched, candidates, per_label=per_label, min_gold=min_gold)
     # The first of equals is taken, so that nothing changes without a gain.
     best = highest([now, *search(scaling)])
-    if not fit:
+    if not fit or not best.counts.tp:  # nothing that is found is right: there is nothing to fit to
         return [now, best]
     # Not from the current scaling, which may have been fitted to other weights.
     plain = highest(search(RAW))

@@ -51,6 +51,18 @@ def test_brat_text_with_a_byte_order_mark(tmp_path, start):
     assert doc.text == "Ann Bank" and triples(doc.spans["sc"]) == [(0, 1, "PER"), (1, 2, "ORG")]
 
 
+def test_brat_with_a_byte_order_mark_and_without_texts_of_spans(tmp_path):
+    (tmp_path / "brat").mkdir()
+    [doc] = brat(tmp_path, a=("\ufeffAnn Bank", ["T1\tPER 0 3", "T2\tORG 4 8"]))
+    assert triples(doc.spans["sc"]) == [(0, 1, "PER"), (1, 2, "ORG")]
+
+
+def test_brat_with_a_byte_order_mark_names_the_wrong_line(tmp_path):
+    (tmp_path / "brat").mkdir()
+    with pytest.raises(ValueError, match=r"a\.ann.*line 2.*'Bunk'"):
+        brat(tmp_path, a=("\ufeffAnn Bank", ["T1\tPER 1 4\tAnn", "T2\tORG 5 9\tBunk"]))
+
+
 @pytest.mark.parametrize("inside, folder", [("brat", "."), ("brat/sub", ".."), (".", "brat")])
 def test_brat_folder_of_any_name(tmp_path, monkeypatch, inside, folder):
     (tmp_path / "brat" / "sub").mkdir(parents=True)

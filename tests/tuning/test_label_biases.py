@@ -220,3 +220,11 @@ def test_fitting_again_and_again_stays_within_bounds(correct):
         assert LOWEST - 1e-3 <= best.scaling.temperature <= HIGHEST + 1e-3
         assert best.counts.f_score >= now.counts.f_score
         thresholds, threshold, scaling = best.thresholds, best.threshold, best.scaling
+
+
+def test_where_nothing_right_is_found_settings_stay():
+    items = {(0, i, 1, i % 2): (0.2 + i / 20, False) for i in range(10)}
+    for candidates in (make_candidates(items), make_candidates({})):
+        current, scaling = numpy.float32([0.4, 0.6]), Scaling(2.0, 0.3, (0.1, 0.0))
+        now, best = tune(candidates, current, threshold=0.4, scaling=scaling, fit=True)
+        assert best is now and best.scaling == scaling and best.threshold == 0.4
